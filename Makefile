@@ -374,6 +374,8 @@ long: all $(BUILD)/tests/random/model_check
 	$(if $(MPICC),mkdir -p $(call quoted,$(BUILD))/kills && cd $(call quoted,$(BUILD))/kills && GNNC_KILLS=102 \
 	    python3 $(call quoted,$(CURDIR))/tests/e2e/shipped_ranks.py $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)))
 	GNNC_LONG=1 tests/e2e/run every_level && GNNC_LONG=1 tests/e2e/run names_mean && GNNC_LONG=1 tests/e2e/run reports_hold && GNNC_LONG=1 tests/cudasim/run && tests/cudasim/nvcc --all
+	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/many_edges.py \
+	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc
 	tests/fuzz/run 60
 	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS) && \
 	    $(PEERS) tests/oracle/pyg_data.py $(BUILD)/gnnc . models/data/cora; \

@@ -270,13 +270,21 @@ static const char *path_of(const RtIndexFile *f, RtPool *pool, uint64_t what) {
                           (unsigned long long)what);
 }
 
+/* Has a relation positions of 64 bits? The file holds none: such edges are best sorted in the data,
+ * which are mapped. */
+static bool has_wide(const RtExec *x) {
+    for (int s = 0; s < x->program->n_spaces; s++)
+        if (x->rt->bound->rel[s].wide) return true;
+    return false;
+}
+
 /* Writes the file of all arrays that the program has bound, in the data's directory. That it cannot
  * be written is no error. */
 static void keep(RtIndexFile *f, RtExec *x) {
     const rt_program *p = x->program;
     RtPool pool;
     Walk w;
-    if (!is_kept(p)) return;
+    if (!is_kept(p) || has_wide(x)) return;
     rt_pool_init(&pool, &x->rt->pool.from);
     int64_t *space = RT_NEWN(&pool, int64_t, N_OF_SPACE * p->n_spaces);
     uint64_t what = hash_program(x);

@@ -175,7 +175,7 @@ static void transpose(RtBatchEdges *e, int64_t n_src) {
     for (int64_t i = 0; i < e->n; i++) ptr[e->src[i] + 2]++;
     for (int64_t k = 2; k <= n_src; k++) ptr[k] += ptr[k - 1];
     for (int64_t i = 0; i < e->n; i++) perm[ptr[e->src[i] + 1]++] = (int32_t)i;
-    e->by_src = (RtGroups){n_src, e->n, ptr, perm};
+    e->by_src = (RtGroups){.n_groups = n_src, .n = e->n, .ptr = ptr, .perm = perm};
 }
 
 typedef struct {

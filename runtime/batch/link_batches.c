@@ -58,7 +58,7 @@ static gnnc_status take_rows(RtExec *x, RtLinkBatches *b, const rt_column *want,
     int table = -1, first = -1;
     if (!row) return nomem(x);
     for (int64_t e = 0; e < n; e++) {
-        row[e] = rt_bind_row(x->program, data->rel, b->base, e, &table);
+        row[e] = (int32_t)rt_bind_row(x->program, data->rel, b->base, e, &table);
         if (first < 0) first = table;
         if (table != first)
             return rt_fail(&x->rt->err, GNNC_E_SHAPE,
@@ -137,8 +137,14 @@ static gnnc_status kinds_by_time(RtExec *x, const double *when, int64_t n, int64
 gnnc_status rt_link_batches_index(RtExec *x, RtLinkBatches *b, const int32_t *split,
                                   const int32_t *kind) {
     const RtRelation *r = &x->rt->bound->rel[b->base];
-    int64_t *kinds = RT_NEWN(&x->rt->pool, int64_t, r->n_edges + 1), n_ways = 1;
     gnnc_status st;
+    if (r->wide)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                       "links of '%s', whose %lld edges are numbered up to %lld: at most 2^31 - 1 "
+                       "are possible",
+                       x->program->spaces[b->base].name, (long long)r->n_edges,
+                       (long long)r->id_bound);
+    int64_t *kinds = RT_NEWN(&x->rt->pool, int64_t, r->n_edges + 1), n_ways = 1;
     if (!kinds) return nomem(x);
     for (int64_t e = 0; e < r->n_edges; e++) {
         int64_t way = way_of(x, b->base, e, &n_ways);

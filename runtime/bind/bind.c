@@ -188,7 +188,7 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
     int32_t *row = RT_NEWN(&x->rt->pool, int32_t, rel[space].n_edges + 1);
     int table;
     for (int64_t e = 0; row && e < rel[space].n_edges; e++)
-        row[e] = rt_bind_row(x->program, rel, space, e, &table);
+        row[e] = (int32_t)rt_bind_row(x->program, rel, space, e, &table);
     return row;
 }
 
@@ -210,11 +210,17 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     gnnc_status st =
         rt_device_maps(x) ? rt_device_relation_to_host(x, want->space, false) : GNNC_OK;
     if (st != GNNC_OK) return st;
+    bool base = x->program->spaces[want->space].rel == RT_REL_BASE;
+    if (r->wide && base && !r->wide_orig[0]) return GNNC_OK; /* edges lie as in the file */
+    if (r->wide)
+        return rt_fail(err_of(x), GNNC_E_RANGE,
+                       "'%s' of %lld edges: columns of more than 2^31 - 1 edges are possible where "
+                       "the edges are the data's, and lie by their destinations",
+                       want->name, (long long)r->n_edges);
     const int32_t *row = r->orig[0];
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
     int32_t *rows = NULL;
-    if (x->program->spaces[want->space].rel != RT_REL_BASE)
-        row = rows = rows_of_edges(x, want->space);
+    if (!base) row = rows = rows_of_edges(x, want->space);
     if (!y || !row) return rt_fail_nomem(err_of(x), "an edge column");
     st = rt_column_take(&x->rt->pool, *c, row, r->n_edges, y, err_of(x));
     rt_pool_drop(&x->rt->pool, rows);
@@ -483,10 +489,14 @@ static gnnc_status check_all_bound(RtExec *x) {
 static void drop_unused(RtExec *x) {
     const rt_program *p = x->program;
     RtBound *b = bound_of(x);
-    bool late = false;
-    for (int s = 0; s < p->n_spaces; s++) late |= is_late(x, s);
-    rt_dataset_drop_edges(b->data);
-    if (b->alone) rt_dataset_drop_edges(b->alone);
+    bool late = false, lent = false; /* wide relations may be the data's arrays */
+    for (int s = 0; s < p->n_spaces; s++) {
+        const int32_t *src = b->rel[s].src;
+        late |= is_late(x, s);
+        lent |= b->rel[s].wide && b->table[s] && src == b->table[s]->src;
+    }
+    if (!lent) rt_dataset_drop_edges(b->data);
+    if (!lent && b->alone) rt_dataset_drop_edges(b->alone);
     const RtCacheFile kept = {x->buf, p->n_bufs};
     rt_device_maps_trim(x, late);
     for (int s = 0; s < p->n_spaces && !late; s++) {

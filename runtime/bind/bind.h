@@ -119,7 +119,7 @@ gnnc_status rt_bind_derived(RtExec *x);
 bool rt_bind_drawn_from(const rt_program *p, int space);
 /* The data's row that edge e of a relation comes from, and the space of that row's table; the
  * relations that it is derived from still have their arrays.  -1: none. */
-int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table);
+int64_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table);
 
 /* bind_table.c: the data's table of a space, by its name there; edges that nothing reads are none.
  * E_MISSING: there is no such table; E_SHAPE: edges between other types. */

@@ -13,12 +13,27 @@ typedef struct {
     const int32_t *idx;
     const int64_t *ptr;
     const int32_t *perm;
+    const int64_t *wide_perm; /* of 2^31 edges or more; then perm is NULL */
+    bool beyond;              /* targets are edges that 32 bits do not number: idx is NULL */
     int64_t n_from, n_to;
 } Arrays;
 
 static void set_groups(Arrays *a, const RtGroups *g) {
     a->ptr = g->ptr;
     a->perm = g->perm;
+    a->wide_perm = g->wide_perm;
+}
+
+/* Kernels read positions and ids of edges in 32 bits. */
+static gnnc_status too_many(RtExec *x, int space) {
+    const RtRelation *r = &x->rt->bound->rel[space];
+    return rt_fail(
+        &x->rt->err, GNNC_E_RANGE,
+        "edge type '%s': its %lld edges are numbered up to %lld, and %s numbers at most "
+        "2^31 - 1 where it runs over all of them; it can draw batches of any number, and "
+        "'evaluate drawn'",
+        x->program->spaces[space].name, (long long)r->n_edges, (long long)r->id_bound,
+        x->program->source);
 }
 
 /* Uses the host's array, or its copy on the device if the maps are made there. */
@@ -172,6 +187,7 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
         return of_entries(x, m, a);
     case RT_MAP_ORIG:
         a->idx = r->orig[m->which];
+        a->beyond = r->wide;
         break;
     case RT_MAP_CELL:
         a->idx = r->cell;
@@ -189,8 +205,10 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
 /* Segments of a map that nobody has grouped yet; the identity where they are in order. */
 static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     RtPool *pool = &x->rt->pool;
-    bool wants_groups = (m->ptr_buf >= 0 && !a->ptr) || (m->perm_buf >= 0 && !a->perm);
-    if (!wants_groups) return GNNC_OK;
+    bool wants_order = m->perm_buf >= 0 && !a->perm && !a->wide_perm;
+    if (!wants_order && (m->ptr_buf < 0 || a->ptr)) return GNNC_OK;
+    bool edges = x->program->spaces[m->from].kind == RT_SP_EDGE;
+    if (a->beyond || (edges && a->n_from > INT32_MAX)) return too_many(x, m->from);
     if (!a->ptr) {
         RtGroups g = {0};
         gnnc_status st = a->on ? rt_on_device_group(a->on, a->idx, a->n_from, a->n_to, &g)
@@ -238,6 +256,8 @@ static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     gnnc_status st;
     TRY(st, find_arrays(x, m, &a));
     TRY(st, complete(x, m, &a));
+    if ((a.beyond && m->idx_buf >= 0) || (a.wide_perm && m->perm_buf >= 0))
+        return too_many(x, m->from);
     TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
     TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
     TRY(st, point(x, on, m->perm_buf, a.perm, on || !a.ptr ? 0 : a.ptr[a.n_to], sizeof *a.perm));
@@ -261,6 +281,7 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     TRY(st, find_arrays(x, &m, &to));
     TRY(st, find_arrays(x, &by, &order));
     TRY(st, complete(x, &by, &order));
+    if (to.beyond) return too_many(x, m.from);
     if (on) {
         TRY(st,
             rt_on_device_gather(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
@@ -268,7 +289,8 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     }
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
     if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
-    for (int64_t k = 0; k < order.ptr[order.n_to]; k++) idx[k] = to.idx[order.perm[k]];
+    for (int64_t k = 0; k < order.ptr[order.n_to]; k++)
+        idx[k] = to.idx[order.wide_perm ? order.wide_perm[k] : order.perm[k]];
     st = point(x, on, buf, idx, to.n_from, sizeof *idx);
 out:
     return st;
@@ -291,6 +313,7 @@ static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
     if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_global_row_ids(x, buf);
     const RtRelation *r = &x->rt->bound->rel[space];
     const int32_t *id = on ? rt_device_relation_arrays(on, space)->id : r->id;
+    if (r->wide) return too_many(x, space);
     return point(x, on, buf, id, r->n_edges, sizeof *id);
 }
 
@@ -334,13 +357,22 @@ static bool is_found(const RtExec *x, int buf) {
     return x->rt->bound->found && (keys || (b->kind == RT_BUF_MAP && rt_bind_by_of_edges(p, buf)));
 }
 
+/* Does no phase but those over batches read what lies in 32 bits? */
+static bool runs_over_batches(const rt_program *p) {
+    for (int i = 0; i < p->n_phases; i++)
+        if (!p->phases[i].batches) return false;
+    return true;
+}
+
 /* Binds each map from `space` that kernels read, then the buffers that list its targets in another
  * map's order, or logical ids. What the index file gave is left as it is. */
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
     const bool found = x->rt->bound->found;
     gnnc_status st = GNNC_OK;
-    for (int i = 0; i < p->n_maps && st == GNNC_OK; i++) {
+    bool of_batches = p->spaces[space].kind == RT_SP_EDGE && x->rt->bound->rel[space].wide &&
+                      runs_over_batches(p);
+    for (int i = 0; i < p->n_maps && st == GNNC_OK && !of_batches; i++) {
         const rt_map *m = &p->maps[i];
         bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
         int buf = buffer_of(m);
@@ -349,7 +381,7 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
             st = bind_where(x, bind_map, i, buf);
     }
-    for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {
+    for (int b = 0; b < p->n_bufs && st == GNNC_OK && !of_batches; b++) {
         const rt_buf *buf = &p->bufs[b];
         bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
         bool logical = buf->kind == RT_BUF_LOGICAL && buf->space == space;

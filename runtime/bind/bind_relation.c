@@ -5,14 +5,14 @@
 #include "runtime/device/device_maps.h"
 #include "runtime/device/device.h"
 
-int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
+int64_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
     for (;;) {
         const rt_space *s = &p->spaces[space];
         const RtRelation *r = &rel[space];
-        int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
+        int half = s->rel == RT_REL_UNION && rt_edge_orig(r, 0, e) < 0;
         *table = space;
-        if (s->rel == RT_REL_BASE || r->orig[half][e] < 0) return r->orig[half][e];
-        e = r->orig[half][e];
+        e = rt_edge_orig(r, half, e);
+        if (s->rel == RT_REL_BASE || e < 0) return e;
         space = s->base[half];
     }
 }
@@ -35,6 +35,16 @@ static void key_loops(const RtTable *nodes, const RtRelation *base, const RtRela
             id[e] = (int32_t)(base->id_bound + nodes->part_rows[id[e] - base->id_bound]);
 }
 
+/* Neither parts nor a GPU number edges in 64 bits. */
+static gnnc_status check_wide(RtExec *x, int space, const RtRelation *r) {
+    const char *why = x->rt->device          ? "a GPU numbers"
+                      : x->program->by_parts ? "data in parts number"
+                                             : NULL;
+    if (!r->wide || !why) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_RANGE, "edge type '%s': %lld edges, and %s at most 2^31 - 1",
+                   x->program->spaces[space].name, (long long)r->n_edges, why);
+}
+
 /* Makes a relation: of the data's edges, or of the relations it is derived from, which are
  * built. */
 static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
@@ -52,7 +62,8 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
                                 t->src, t->dst, out, &x->rt->err);
     case RT_REL_SELF_LOOPS: {
         gnnc_status st = rt_relation_self_loops(pool, base, out, &x->rt->err);
-        if (st == GNNC_OK && x->program->by_parts) key_loops(b->table[s->dst], base, out);
+        if (st == GNNC_OK && x->program->by_parts && !out->wide)
+            key_loops(b->table[s->dst], base, out);
         return st;
     }
     case RT_REL_NO_LOOPS:
@@ -109,6 +120,8 @@ static gnnc_status build(RtExec *x, int space) {
     if (st != GNNC_OK)
         return rt_fail(&x->rt->err, st, "edge type '%s': %s", x->program->spaces[space].name,
                        gnnc_status_text(st));
+    st = check_wide(x, space, &b->rel[space]);
+    if (st != GNNC_OK) return st;
     b->ready[space] = true;
     x->n[x->program->spaces[space].sym] = b->rel[space].n_edges; /* an edge space's own symbol */
     return GNNC_OK;
@@ -128,6 +141,11 @@ static EdgeCount count_base(const RtTable *t) {
     return c;
 }
 
+/* There is no memory for so many, and unions of unions must not overflow. */
+static int64_t at_most(int64_t n_edges) {
+    return n_edges < RT_MOST_EDGES ? n_edges : RT_MOST_EDGES;
+}
+
 /* Counts the edges of a derived relation, at least so many; exactly but where equal edges or a
  * condition decide. */
 static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCount *known) {
@@ -141,8 +159,10 @@ static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCou
         return (EdgeCount){b.edges - b.loops, 0};
     case RT_REL_REVERSE:
         return b;
-    case RT_REL_UNION:
-        return (EdgeCount){b.edges + known[s->base[1]].edges, b.loops + known[s->base[1]].loops};
+    case RT_REL_UNION: {
+        const EdgeCount *a = &known[s->base[1]];
+        return (EdgeCount){at_most(b.edges + a->edges), at_most(b.loops + a->loops)};
+    }
     default:
         return none;
     }

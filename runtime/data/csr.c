@@ -2,9 +2,9 @@
  * keys keep their order and nothing depends on the number of threads. */
 #include "csr.h"
 
-gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups, RtGroups *out,
-                     RtError *err) {
-    if (n > INT32_MAX) return rt_fail(err, GNNC_E_RANGE, "more than 2^31 - 1 elements to group");
+/* The permutation's elements are of 32 bits, or of 64. */
+static gnnc_status group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups, bool wide,
+                         RtGroups *out, RtError *err) {
     int64_t *ptr = RT_NEWN(pool, int64_t, n_groups + 2);
     if (!ptr) return rt_fail_nomem(err, "group pointers");
     /* Counts go two places up; placing then moves ptr[k + 1] from the start of
@@ -13,12 +13,26 @@ gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_gro
         if (keys[i] >= 0) ptr[keys[i] + 2]++;
     for (int64_t k = 2; k <= n_groups; k++) ptr[k] += ptr[k - 1];
     int64_t n_kept = n_groups ? ptr[n_groups] + ptr[n_groups + 1] : 0;
-    int32_t *perm = RT_NEWN(pool, int32_t, n_kept);
-    if (!perm) return rt_fail_nomem(err, "group permutation");
-    for (int64_t i = 0; i < n; i++)
+    int32_t *perm = wide ? NULL : RT_NEWN(pool, int32_t, n_kept);
+    int64_t *wide_perm = wide ? RT_NEWN(pool, int64_t, n_kept) : NULL;
+    if (!perm && !wide_perm) return rt_fail_nomem(err, "group permutation");
+    for (int64_t i = 0; i < n && perm; i++)
         if (keys[i] >= 0) perm[ptr[keys[i] + 1]++] = (int32_t)i;
-    *out = (RtGroups){n_groups, n_kept, ptr, perm};
+    for (int64_t i = 0; i < n && wide_perm; i++)
+        if (keys[i] >= 0) wide_perm[ptr[keys[i] + 1]++] = i;
+    *out = (RtGroups){n_groups, n_kept, ptr, perm, wide_perm};
     return GNNC_OK;
+}
+
+gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups, RtGroups *out,
+                     RtError *err) {
+    if (n > INT32_MAX) return rt_fail(err, GNNC_E_RANGE, "more than 2^31 - 1 elements to group");
+    return group(pool, keys, n, n_groups, false, out, err);
+}
+
+gnnc_status rt_group_wide(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups,
+                          RtGroups *out, RtError *err) {
+    return group(pool, keys, n, n_groups, true, out, err);
 }
 
 /* Makes the row of each stored entry, and groups the entries by column. */

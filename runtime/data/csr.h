@@ -10,12 +10,20 @@
 typedef struct RtGroups {
     int64_t n_groups, n; /* n: grouped elements, = ptr[n_groups] */
     int64_t *ptr;        /* [n_groups + 1] */
-    int32_t *perm;       /* [n] */
+    int32_t *perm;       /* [n]; or NULL, and */
+    int64_t *wide_perm;  /* .. in 64 bits, of rt_group_wide() */
 } RtGroups;
+
+static inline int64_t rt_group_at(const RtGroups *g, int64_t i) {
+    return g->wide_perm ? g->wide_perm[i] : g->perm[i];
+}
 
 /* Stable; O(n + n_groups).  Every key lies in [-1, n_groups); n < 2^31. */
 gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups, RtGroups *out,
                      RtError *err);
+/* The same of any number of elements. */
+gnnc_status rt_group_wide(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups,
+                          RtGroups *out, RtError *err);
 
 /* Rows of stored entries. Within a row the columns ascend strictly. */
 typedef struct RtCsr {

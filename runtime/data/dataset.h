@@ -9,6 +9,8 @@
 #include "column.h"
 
 enum { RT_PARTS_MOST = 4096 }; /* of a partitioned data set */
+/* Of an edge table: bytes of rows, and sums of a few counts, do not overflow. */
+#define RT_MOST_EDGES (INT64_MAX >> 16)
 
 typedef struct RtTable {
     const char *name;
@@ -61,7 +63,7 @@ typedef struct RtDataset {
 /* The caller closes *out; on failure *out is NULL.  map_values: columns of values (float, csr's
  * values, multilabel, time, id) stay in their files where these hold the element type that is
  * wanted; what indexes (ends, pointers, categories, splits) is read, as it is checked here and
- * then relied on. */
+ * then relied on.  Only the ends of 2^31 edges or more are mapped in any case. */
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err);
 /* The same, but tables of at least so many edges (0 = no table) are left in their files, of which

@@ -15,7 +15,11 @@
  *
  * Logical ids key the random streams: they do not depend on the canonical order,
  * so a dropout mask follows its edge through every derivation that keeps it.
- * They lie in [0, id_bound); for a base relation id_bound is E. */
+ * They lie in [0, id_bound); for a base relation id_bound is E.
+ *
+ * Numbers of nodes have 32 bits; positions and ids of edges have as well, but 64 in a relation of
+ * 2^31 edges or more, or with ids as large (`wide`).  Of such a base relation whose edges are in
+ * canonical order already, nothing is copied: position e is e. */
 #ifndef RUNTIME_RELATION_H
 #define RUNTIME_RELATION_H
 
@@ -31,9 +35,22 @@ typedef struct RtRelation {
                              * base relation: orig[0] = position in the file */
     const int32_t *cell; /* [E] of a step over links: query times n_dst plus destination; or NULL */
     const int32_t *id;   /* [E] logical id */
-    int64_t id_bound;    /* ids are below it */
+    bool wide;           /* orig and id are NULL, and in 64 bits they are */
+    const int64_t *wide_orig[2]; /* .. [E]; NULL = edge e itself */
+    const int64_t *wide_id;      /* .. [E]; NULL = edge e's is e */
+    int64_t id_bound;            /* ids are below it */
     bool nested; /* the destinations are the first of the sources: of a mini-batch (batch.h) */
 } RtRelation;
+
+/* Canonical edge of base[k]; -1 = none. */
+static inline int64_t rt_edge_orig(const RtRelation *r, int k, int64_t e) {
+    if (!r->wide) return r->orig[k][e];
+    return r->wide_orig[k] ? r->wide_orig[k][e] : e;
+}
+static inline int64_t rt_edge_id(const RtRelation *r, int64_t e) {
+    if (!r->wide) return r->id[e];
+    return r->wide_id ? r->wide_id[e] : e;
+}
 
 /* Makes by_src, where it is not there yet: only who runs along the transpose needs it. */
 gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err);
@@ -41,6 +58,11 @@ gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err);
 /* Ends must lie in [0, n_src) and [0, n_dst): the data set's open checked them. */
 gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
                              const int32_t *src, const int32_t *dst, RtRelation *out, RtError *err);
+/* The same with positions of 64 bits, whatever their number; what is derived has them, too.  src
+ * and dst must outlive it. */
+gnnc_status rt_relation_base_wide(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
+                                  const int32_t *src, const int32_t *dst, RtRelation *out,
+                                  RtError *err);
 gnnc_status rt_relation_self_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
                                    RtError *err);
 gnnc_status rt_relation_no_loops(RtPool *pool, const RtRelation *base, RtRelation *out,

@@ -464,8 +464,8 @@ static gnnc_status load_ends(Opener *o, const RtJson *v, RtTable *t) {
         return bad(o, v, t->name, "'src' and 'dst' must name node types");
     t->n_loops = -1;
     late = o->files->late_edges > 0 && t->count >= o->files->late_edges;
-    TRY(st, late ? look_at_array(o, v, t->name, "file", &file, &a)
-                 : open_array(o, v, t->name, "file", false, &file, &a));
+    TRY(st, late || t->count > INT32_MAX ? look_at_array(o, v, t->name, "file", &file, &a)
+                                         : open_array(o, v, t->name, "file", false, &file, &a));
     TRY(st, want_shape(o, file, &a, 2, (int64_t[]){2, t->count}));
     if (late) t->ends_file = file;
     if (!late) st = take_ends(o, file, &a, t);
@@ -501,10 +501,13 @@ static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTab
     t->graph = t->src_type = t->dst_type = -1;
     TRY(st, check_keys(o, v, t->name, known[section]));
     const RtJson *count = rt_json_get(v, "count");
-    /* Sums of a few counts must not overflow either, so the bound is generous. */
+    /* Rows have numbers of 32 bits, edges need none. */
+    int64_t most = section == EDGES ? RT_MOST_EDGES : INT32_MAX;
     if (!count || count->kind != RT_JSON_NUMBER || !count->is_int || count->i < 0 ||
-        count->i > INT32_MAX)
-        return bad(o, v, t->name, "'count' must be a whole number below 2^31");
+        count->i > most)
+        return bad(o, v, t->name,
+                   section == EDGES ? "'count' must be a whole number below 2^47"
+                                    : "'count' must be a whole number below 2^31");
     t->count = count->i;
     t->names_file = get_text(v, "names");
     if (rt_json_get(v, "names") && !plain_name(t->names_file))
@@ -683,7 +686,12 @@ gnnc_status rt_dataset_read_ends(RtDataset *d, RtError *err) {
         RtTable *t = &d->edges[i];
         RtArray a;
         if (t->src || !t->ends_file) continue;
-        TRY(st, read_array(&o, t->ends_file, &a));
+        if (t->count > INT32_MAX) { /* relations may use them as they lie */
+            RtBytes file;
+            TRY(st, files.get(files.user, &d->pool, t->ends_file, true, &file, &inner));
+            TRY(st, rt_npy_parse(&d->pool, file, t->ends_file, &a, &inner));
+        } else
+            TRY(st, read_array(&o, t->ends_file, &a));
         TRY(st, want_shape(&o, t->ends_file, &a, 2, (int64_t[]){2, t->count}));
         TRY(st, take_ends(&o, t->ends_file, &a, t));
         st = rt_dataset_check_ends(d, t, &inner);

@@ -68,9 +68,14 @@ gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err) {
     TRY(st, rt_dataset_check(d, err)); /* ends in range */
     TRY(st, rt_relation_base(&d->pool, n, n, t->count, t->src, t->dst, &base, err));
     TRY(st, rt_relation_undirected(&d->pool, &base, &both, err));
+    if (both.n_edges > INT32_MAX)
+        return rt_fail(err, GNNC_E_RANGE,
+                       "%s: both ways they are %lld edges: at most 2^31 - 1 are possible", t->name,
+                       (long long)both.n_edges);
     int32_t *row = RT_NEWN(&d->pool, int32_t, both.n_edges);
     if (!row) return rt_fail_nomem(err, "undirected edges");
-    for (int64_t e = 0; e < both.n_edges; e++) row[e] = base.orig[0][both.orig[0][e]];
+    for (int64_t e = 0; e < both.n_edges; e++)
+        row[e] = (int32_t)rt_edge_orig(&base, 0, rt_edge_orig(&both, 0, e));
     for (int i = 0; i < t->n_columns; i++) {
         RtColumn c = t->columns[i];
         TRY(st, rt_column_take(&d->pool, &c, row, both.n_edges, &t->columns[i], err));

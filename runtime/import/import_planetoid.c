@@ -241,8 +241,9 @@ static gnnc_status add_edges(Planetoid *p) {
     int32_t *dst = RT_NEWN(&p->d->pool, int32_t, both.n_edges);
     if (!src || !dst) return no_memory(p);
     for (int64_t i = 0; i < both.n_edges; i++) {
-        src[i] = both.src[both.by_src.perm[i]];
-        dst[i] = both.dst[both.by_src.perm[i]];
+        int64_t e = rt_group_at(&both.by_src, i);
+        src[i] = both.src[e];
+        dst[i] = both.dst[e];
     }
     RtImport how = *p->how;
     how.undirected = false; /* it is already */

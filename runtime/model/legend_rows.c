@@ -28,6 +28,8 @@ gnnc_status rt_legend_edges(gnnc_legend *g, const gnnc_trainer *t, RtError *err)
                        s->name);
     gnnc_status st = open_again(g, t, s->name, &e, err);
     if (st != GNNC_OK) return st;
+    if (e->count > INT32_MAX)
+        return rt_fail(err, GNNC_E_RANGE, "'%s' has rows of more than 2^31 - 1 edges", s->name);
     const RtDataset *d = g->again ? g->again : t->snapshot->data;
     g->edges = &g->own;
     return rt_relation_base(&g->pool, d->nodes[e->src_type].count, d->nodes[e->dst_type].count,

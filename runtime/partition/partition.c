@@ -38,7 +38,12 @@ static gnnc_status list_units(RtUnits *u, RtError *err) {
         u->of_type[i] = graphs + t->graph;
         st = rt_table_graph_of(pool, t, d->graphs[t->graph].count, &u->graph[i], err);
     }
-    for (int i = 0; i < d->n_edges; i++) u->n_edges += d->edges[i].count;
+    for (int i = 0; i < d->n_edges; i++) {
+        u->n_edges += d->edges[i].count;
+        if (st == GNNC_OK && d->edges[i].count > INT32_MAX)
+            st = rt_fail(err, GNNC_E_RANGE, "%s: %lld edges: at most 2^31 - 1 are cut into parts",
+                         d->edges[i].name, (long long)d->edges[i].count);
+    }
     if (st == GNNC_OK && (u->n >= INT32_MAX || u->n < u->n_parts))
         st = rt_fail(err, GNNC_E_RANGE, "%lld rows cannot be cut into %d parts", (long long)u->n,
                      u->n_parts);

@@ -15,7 +15,9 @@ RtSampleRel rt_sample_rel(const char *name, int src_type, int dst_type, const Rt
         .ptr = r->ptr,
         .src = r->src,
         .id = r->id,
-        .id_bound = r->id_bound,
+        .id_bound = r->wide ? RT_WIDE_IDS : r->id_bound,
+        .wide = r->wide,
+        .wide_id = r->wide_id,
         .by_src = r->by_src.ptr ? &r->by_src : NULL,
         .dst = r->dst,
         .reverse = -1,
@@ -40,7 +42,7 @@ static gnnc_status check_reverse(const RtSampleGraph *g, const RtSampleRel *r, R
     const RtSampleRel *back = r->reverse < g->n_rels ? &g->rel[r->reverse] : NULL;
     if (!back || back->src_type != r->dst_type || back->dst_type != r->src_type)
         return rt_fail(err, GNNC_E_ARG, "sampling '%s': its reverse is no edge type back", r->name);
-    if (back->by_src && back->dst && back->n_edges <= INT32_MAX) return GNNC_OK;
+    if (back->by_src && back->dst) return GNNC_OK;
     return rt_fail(err, GNNC_E_ARG, "sampling '%s' both ways needs '%s' by source too", r->name,
                    back->name);
 }
@@ -238,7 +240,7 @@ gnnc_status rt_edges_reserve(const RtSampler *s, RtBatch *b, int rel, int64_t n,
     e->dst = e->dst_buf.p;
     e->pos = e->pos_buf.p;
     e->id = NULL;
-    if (!r->id) goto out;
+    if (!r->id && !r->wide) goto out;
     TRY(st, rt_grow(&b->growth, &e->id_buf, n, sizeof *e->id, have, err));
     e->id = e->id_buf.p;
 out:

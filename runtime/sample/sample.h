@@ -25,10 +25,12 @@ typedef struct RtSampleRel {
     const char *name;
     int src_type, dst_type;
     int64_t n_edges;
-    const int64_t *ptr;     /* [n_dst + 1] */
-    const int32_t *src;     /* [E] */
-    const int32_t *id;      /* [E] logical ids, or NULL: not wanted */
-    int64_t id_bound;       /* ids are below it */
+    const int64_t *ptr; /* [n_dst + 1] */
+    const int32_t *src; /* [E] */
+    const int32_t *id;  /* [E] logical ids, or NULL: not wanted */
+    int64_t id_bound;   /* ids are below it */
+    bool wide;          /* .. of 64 bits: batches have the lowest bits of them, and id is NULL */
+    const int64_t *wide_id; /* .. [E]; NULL: edge e has e */
     const RtGroups *by_src; /* the transpose and */
     const int32_t *dst;     /* [E]: for bidirectional batches and to avoid true edges; or NULL */
     const float *weight;    /* [E] finite, >= 0: chance to be drawn; or NULL: all alike */
@@ -42,6 +44,10 @@ typedef struct RtSampleRel {
     bool hides;             /* edges between the ends of a link, RtSeeds.n_links */
     int reverse;            /* bidirectional: relation of the edges the other way; -1 = none */
 } RtSampleRel;
+
+/* Random numbers of 2^31 edges or more are drawn by so many bits of their ids: edges that far apart
+ * share them. */
+enum { RT_WIDE_IDS = 1 << 30 };
 
 /* A relation as rt_relation_* makes it; the rest is the caller's. */
 RtSampleRel rt_sample_rel(const char *name, int src_type, int dst_type, const RtRelation *r);

@@ -99,12 +99,12 @@ static void find_edges(const RtSampleRel *r, int32_t u, int32_t v, int64_t *lo, 
     int64_t a = r->by_src->ptr[u], end = r->by_src->ptr[u + 1], b = end;
     while (a < b) {
         int64_t mid = a + (b - a) / 2;
-        if (r->dst[r->by_src->perm[mid]] < v)
+        if (r->dst[rt_group_at(r->by_src, mid)] < v)
             a = mid + 1;
         else
             b = mid;
     }
-    for (*lo = a; b < end && r->dst[r->by_src->perm[b]] == v;) b++;
+    for (*lo = a; b < end && r->dst[rt_group_at(r->by_src, b)] == v;) b++;
     *hi = b;
 }
 
@@ -120,7 +120,7 @@ static void list_reverse_edges(Both *w, int rel) {
         int64_t lo, hi;
         find_edges(q, v, u, &lo, &hi);
         for (; lo < hi; lo++) {
-            int64_t pos = q->by_src->perm[lo];
+            int64_t pos = rt_group_at(q->by_src, lo);
             if (rt_picker_knows(&p, pos, time)) list(w, e->src[i], pos);
         }
     }

@@ -187,7 +187,10 @@ static inline void rt_edge_put(const RtSampleRel *r, RtBatchEdges *e, int64_t i,
     e->src[i] = src;
     e->dst[i] = (int32_t)dst;
     e->pos[i] = pos;
-    if (r->id) e->id[i] = r->id[pos];
+    if (r->id)
+        e->id[i] = r->id[pos];
+    else if (r->wide)
+        e->id[i] = (int32_t)((r->wide_id ? r->wide_id[pos] : pos) % RT_WIDE_IDS);
 }
 
 /* sample_hop.c: one hop from the nodes that the last one brought. */

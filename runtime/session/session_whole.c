@@ -172,8 +172,10 @@ static gnnc_status find_edges(const gnnc_session *s, const RtFullGraphValue *w, 
                               int64_t n, int32_t **out, RtError *err) {
     const rt_program *p = s->of->t->program;
     const RtRelation *rel = s->of->t->rt.bound->rel;
-    int32_t *at = *out = RT_NEWN(pool, int32_t, n + 1);
     int table;
+    if (rel[w->space].wide)
+        return rt_fail(err, GNNC_E_RANGE, "'%s' has rows of more than 2^31 - 1 edges", w->name);
+    int32_t *at = *out = RT_NEWN(pool, int32_t, n + 1);
     if (!at) return rt_fail_nomem(err, w->name);
     for (int64_t e = 0; e < rel[w->space].n_edges; e++)
         at[rt_bind_row(p, rel, w->space, e, &table)] = (int32_t)e;

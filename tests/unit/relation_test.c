@@ -142,6 +142,66 @@ TEST(bipartite_and_empty) {
     rt_pool_free(&pool);
 }
 
+/* ---- positions of 64 bits ------------------------------------------------------------------ */
+/* What is derived from b, in a fixed order: seven relations. */
+enum { DERIVED = 7 };
+static void derive_each(RtPool *pool, const RtRelation *b, const uint8_t *mask, RtRelation *r) {
+    CHECK(rt_relation_self_loops(pool, b, &r[0], NULL) == GNNC_OK);
+    CHECK(rt_relation_no_loops(pool, b, &r[1], NULL) == GNNC_OK);
+    CHECK(rt_relation_reverse(pool, b, &r[2], NULL) == GNNC_OK);
+    CHECK(rt_relation_undirected(pool, b, &r[3], NULL) == GNNC_OK);
+    CHECK(rt_relation_where(pool, b, mask, &r[4], NULL) == GNNC_OK);
+    CHECK(rt_relation_union(pool, b, &r[4], &r[5], NULL) == GNNC_OK);
+    CHECK(rt_relation_self_loops(pool, &r[3], &r[6], NULL) == GNNC_OK);
+}
+
+static void check_same(RtPool *pool, RtRelation *wide, RtRelation *narrow) {
+    CHECK(wide->wide && !narrow->wide && !wide->id && !wide->orig[0]);
+    CHECK(wide->n_edges == narrow->n_edges && wide->id_bound == narrow->id_bound);
+    CHECK(rt_group_wide(pool, wide->src, wide->n_edges, wide->n_src, &wide->by_src, NULL) ==
+          GNNC_OK);
+    CHECK(wide->by_src.wide_perm && !wide->by_src.perm);
+    CHECK(rt_relation_group_src(pool, narrow, NULL) == GNNC_OK && narrow->by_src.perm);
+    for (int64_t v = 0; v <= wide->n_dst; v++) CHECK(wide->ptr[v] == narrow->ptr[v]);
+    for (int64_t u = 0; u <= wide->n_src; u++) CHECK(wide->by_src.ptr[u] == narrow->by_src.ptr[u]);
+    for (int64_t e = 0; e < wide->n_edges; e++) {
+        CHECK(wide->src[e] == narrow->src[e] && wide->dst[e] == narrow->dst[e]);
+        CHECK(rt_edge_id(wide, e) == narrow->id[e]);
+        CHECK(rt_edge_orig(wide, 0, e) == narrow->orig[0][e]);
+        if (narrow->orig[1]) CHECK(rt_edge_orig(wide, 1, e) == narrow->orig[1][e]);
+        CHECK(rt_group_at(&wide->by_src, e) == narrow->by_src.perm[e]);
+    }
+}
+
+TEST(positions_of_64_bits_are_those_of_32) {
+    enum { N = 9, E = 70 };
+    uint64_t x = 88172645463325252u;
+    for (int round = 0; round < 20; round++) {
+        int32_t src[E], dst[E];
+        uint8_t mask[E];
+        for (int e = 0; e < E; e++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            src[e] = (int32_t)(x % N);
+            dst[e] =
+                round % 2 ? e * N / E : (int32_t)(x / 1000 % N); /* in canonical order, or not */
+            mask[e] = x / 100000 % 3 != 0;
+        }
+        RtPool pool;
+        RtRelation wide, narrow, of_wide[DERIVED], of_narrow[DERIVED];
+        rt_pool_init(&pool, NULL);
+        CHECK(rt_relation_base_wide(&pool, N, N, E, src, dst, &wide, NULL) == GNNC_OK);
+        CHECK(rt_relation_base(&pool, N, N, E, src, dst, &narrow, NULL) == GNNC_OK);
+        CHECK((wide.src == src) == (round % 2)); /* nothing is copied */
+        derive_each(&pool, &wide, mask, of_wide);
+        derive_each(&pool, &narrow, mask, of_narrow);
+        check_same(&pool, &wide, &narrow);
+        for (int k = 0; k < DERIVED; k++) check_same(&pool, &of_wide[k], &of_narrow[k]);
+        for (int k = 0; k < DERIVED; k++) rt_relation_drop(&pool, &of_wide[k], &(RtCacheFile){0});
+        rt_relation_drop(&pool, &wide, &(RtCacheFile){0});
+        rt_pool_free(&pool);
+    }
+}
+
 static bool has_edge(const RtRelation *r, int32_t s, int32_t d) {
     for (int64_t e = r->ptr[d]; e < r->ptr[d + 1]; e++)
         if (r->src[e] == s) return true;

@@ -216,7 +216,8 @@ TEST(induced_and_bidirectional_edges) {
 
 /* ---- threads, resuming -------- */
 /* Large enough that members share the work; trees, hubs and weights in turn. */
-static void big_world(RtPool *pool, RtRelation *r, float *weight, int64_t n, int64_t n_edges) {
+static void big_world(RtPool *pool, RtRelation *r, RtRelation *wide, float *weight, int64_t n,
+                      int64_t n_edges) {
     int32_t *src = RT_NEWN(pool, int32_t, n_edges), *dst = RT_NEWN(pool, int32_t, n_edges);
     for (int64_t e = 0; e < n_edges; e++) {
         src[e] = (int32_t)some(1, (uint32_t)e, (uint32_t)n);
@@ -225,16 +226,18 @@ static void big_world(RtPool *pool, RtRelation *r, float *weight, int64_t n, int
         weight[e] = (float)some(3, (uint32_t)e, 3);
     }
     CHECK(rt_relation_base(pool, n, n, n_edges, src, dst, r, NULL) == GNNC_OK);
+    CHECK(rt_relation_base_wide(pool, n, n, n_edges, src, dst, wide, NULL) == GNNC_OK);
     CHECK(rt_relation_group_src(pool, r, NULL) == GNNC_OK);
+    CHECK(rt_group_wide(pool, wide->src, n_edges, n, &wide->by_src, NULL) == GNNC_OK);
 }
 
-TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
+TEST(batches_do_not_depend_on_threads_positions_or_on_where_a_run_resumed) {
     enum { N = 5000, E = 40000, B = 300 };
     static float weight[E];
     RtPool pool;
-    RtRelation rel;
+    RtRelation rel, wide;
     rt_pool_init(&pool, NULL);
-    big_world(&pool, &rel, weight, N, E);
+    big_world(&pool, &rel, &wide, weight, N, E);
     int32_t order[N];
     for (int i = 0; i < N; i++) order[i] = i;
     rt_sample_shuffle(5, 3, order, N);
@@ -244,7 +247,12 @@ TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
         RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
         r.reverse = 0;
         if (mode == 1) r.weight = weight;
-        RtSampleGraph g = {1, 1, &type, &r};
+        RtSampleRel in_64_bits = r;
+        in_64_bits.by_src = &wide.by_src;
+        in_64_bits.id = NULL;
+        in_64_bits.wide = true;
+        in_64_bits.wide_id = wide.wide_id;
+        RtSampleGraph narrow_g = {1, 1, &type, &r}, wide_g = {1, 1, &type, &in_64_bits};
         RtSampleSpec spec = {.how.n_hops = 2, .fanout = fanout, .transpose = true};
         spec.how.disjoint = mode == 2 || mode == 5, spec.how.replace = mode == 3;
         spec.how.edges = mode == 4   ? RT_EDGES_INDUCED
@@ -257,6 +265,7 @@ TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
             RtSampler *s;
             RtBatch *b;
             RtAlloc from = rt_alloc_default();
+            RtSampleGraph g = t % 2 ? wide_g : narrow_g;
             CHECK(rt_team_start(&team, &from, threads[t], 2, NULL) == GNNC_OK);
             CHECK(rt_sampler_new(&s, NULL, &g, &spec, team, threads[t], NULL) == GNNC_OK);
             /* With one thread in order; the others begin in the middle of the epoch. */
@@ -363,11 +372,11 @@ TEST(later_epochs_take_no_memory) {
     enum { N = 5000, E = 40000, B = 250 };
     static float weight[E];
     RtPool pool;
-    RtRelation rel;
+    RtRelation rel, wide;
     FailingAlloc f;
     RtAlloc from = failing(&f, -1);
     rt_pool_init(&pool, NULL);
-    big_world(&pool, &rel, weight, N, E);
+    big_world(&pool, &rel, &wide, weight, N, E);
     RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
     RtSampleType type = {.name = "node", .n = N};
     RtSampleGraph g = {1, 1, &type, &r};
