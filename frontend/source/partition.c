@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "runtime/cli/bytes.h"
@@ -31,6 +32,7 @@ typedef struct {
     const char *from, *parts, *to, *method, *memory, *seed;
     bool force, help;
     RtPartitionOptions how;
+    const char *work; /* where an unfinished run leaves what it did; NULL: it did nothing */
 } Options;
 
 /* ---- the report ----------------------------------------------------------------------------- */
@@ -81,7 +83,8 @@ static void print_parts(FILE *out, const RtPartition *p) {
 
 /* Prints how a data directory was partitioned. */
 static void print_report(FILE *out, const Options *o, const RtPartition *p) {
-    fprintf(out, "%s: %d parts, by %s\n", o->to, p->moves.n_parts, methods[p->by]);
+    fprintf(out, "%s: %d parts, by %s%s\n", o->to, p->moves.n_parts, methods[p->by],
+            p->resumed ? ", begun by an earlier run" : "");
     fprintf(out, "  cut: %lld of %lld edges, %.2f %% (by chance %.2f %%)\n", (long long)p->cut,
             (long long)p->edges, share(p->cut, p->edges), 100 * p->by_chance);
     print_balance(out, p);
@@ -89,8 +92,24 @@ static void print_report(FILE *out, const Options *o, const RtPartition *p) {
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-/* Reads a data directory, partitions it and writes the moved one. */
-static gnnc_status make(const Options *o, RtPool *pool, RtPartition *p, RtError *err) {
+/* Partitions the data and writes the moved directory; where the run is ended on the way, the next
+ * one goes on. */
+static gnnc_status make_parts(Options *o, const RtDataset *d, RtPool *pool, RtPartition *p,
+                              RtError *err) {
+    RtWork work;
+    RtPartitionOptions how = o->how;
+    gnnc_status st = rt_work_open(pool, o->to, &work, err);
+    if (st != GNNC_OK) return st;
+    how.work = &work;
+    o->work = work.path;
+    st = rt_partition(pool, d, &how, p, err);
+    if (st == GNNC_OK) st = rt_dataset_write_moved(d, &p->moves, &work, o->force, err);
+    rt_work_close(pool, &work, st);
+    return st;
+}
+
+/* Reads a data directory and makes one in parts. */
+static gnnc_status make(Options *o, RtPool *pool, RtPartition *p, RtError *err) {
     RtDataset *d = NULL;
     bool taken;
     gnnc_status st;
@@ -98,15 +117,21 @@ static gnnc_status make(const Options *o, RtPool *pool, RtPartition *p, RtError 
     if (taken && !o->force)
         return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", o->to);
     TRY(st, rt_dataset_open_mapped(NULL, o->from, &d, err));
-    TRY(st, rt_partition(pool, d, &o->how, p, err));
-    st = rt_dataset_write_moved(d, &p->moves, o->to, o->force, err);
+    st = make_parts(o, d, pool, p, err);
 out:
     rt_dataset_close(d);
     return st;
 }
 
+/* Prints what went wrong, and whether what was done is of use. */
+static void print_error(FILE *err, const Options *o, gnnc_status st, const RtError *e) {
+    fprintf(err, "gnnc partition: error: %s\n", e->text);
+    if (st == GNNC_E_IO && o->work && access(o->work, F_OK) == 0)
+        fprintf(err, "gnnc partition: the same command goes on with %s\n", o->work);
+}
+
 /* Partitions as the options say, with a report to `out`. Returns the exit status. */
-static int partition(const Options *o, FILE *out, FILE *err) {
+static int partition(Options *o, FILE *out, FILE *err) {
     RtPool pool;
     RtError e = {""};
     RtPartition p = {.edges = 0};
@@ -115,7 +140,7 @@ static int partition(const Options *o, FILE *out, FILE *err) {
     if (st == GNNC_OK)
         print_report(out, o, &p);
     else
-        fprintf(err, "gnnc partition: error: %s\n", e.text);
+        print_error(err, o, st, &e);
     rt_pool_free(&pool);
     return st == GNNC_OK ? 0 : 1;
 }

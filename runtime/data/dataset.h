@@ -127,8 +127,24 @@ typedef struct RtMoves {
     int n_parts;
     const RtMove *nodes, *graphs; /* [n_nodes], [n_graphs] */
 } RtMoves;
-/* The same data in that order; edges stay in theirs.  Files are written a piece at a time. */
-gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const char *dir,
+
+/* "<dir>.partition" beside the data directory to be: there a run that may be killed leaves what it
+ * has done, and the next one goes on.  Locked for one of them. */
+typedef struct RtWork {
+    const char *dir, *path;
+    const char *state; /* a file (cache.h) that says of what and how far the work is */
+    int lock;          /* -1: the file system knows no locks */
+} RtWork;
+/* E_STATE: another run has it.  What `w` refers to lies in the pool. */
+gnnc_status rt_work_open(RtPool *pool, const char *dir, RtWork *w, RtError *err);
+/* What an earlier run left goes: it was of something else. */
+gnnc_status rt_work_clear(RtPool *pool, const RtWork *w, RtError *err);
+/* st: how the run ended.  What it did stays after an error of the disk alone. */
+void rt_work_close(RtPool *pool, RtWork *w, gnnc_status st);
+
+/* The same data in that order as w->dir; edges stay in theirs.  Files are written a piece at a
+ * time, and those that stand in w->path already are not written again. */
+gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const RtWork *w,
                                    bool replace, RtError *err);
 
 /* Where open gets its files; the directory reader and the fuzzer differ here.  map: the bytes may

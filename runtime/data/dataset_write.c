@@ -47,7 +47,8 @@ static void put_int(Writer *w, int64_t v) {
         w->st = rt_fail_nomem(w->err, w->dir);
 }
 
-/* Puts  , "key": "file"  and returns where the file is to be written; NULL: a failure. */
+/* Puts  , "key": "file"  and returns where the file is to be written; NULL: nowhere, as writing
+ * failed or an earlier run has written it. */
 static const char *put_file(Writer *w, const char *key, const char *file) {
     put(w, ", \"");
     put(w, key);
@@ -55,17 +56,19 @@ static const char *put_file(Writer *w, const char *key, const char *file) {
     put_string(w, file);
     const char *path = w->st == GNNC_OK ? rt_pool_printf(w->pool, "%s/%s", w->dir, file) : NULL;
     if (!path && w->st == GNNC_OK) w->st = rt_fail_nomem(w->err, file);
-    return path;
+    return path && w->moves && access(path, F_OK) == 0 ? NULL : path;
 }
 
-/* Saves an array as `file`; half: as rt_npy_create() has it. */
+/* Saves an array as `file`; half: as rt_npy_create() has it. Of parts it is there whole or not at
+ * all, as another run may go on. */
 static void put_halves(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
                        const int64_t *shape, const void *data, const void *half) {
     RtArray a = {.dt = dt, .rank = rank, .data = data};
     const char *path = put_file(w, key, file);
     if (!path) return;
     memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
-    w->st = rt_npy_create(&w->pool->from, path, &a, half, w->err);
+    w->st = w->moves ? rt_npy_save(&w->pool->from, path, &a, w->err)
+                     : rt_npy_create(&w->pool->from, path, &a, half, w->err);
 }
 
 static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
@@ -290,7 +293,8 @@ static gnnc_status write_text(Writer *w, const char *file, const RtText *text) {
     gnnc_status st;
     const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
     if (!path) return rt_fail_nomem(w->err, file);
-    TRY(st, rt_out_create(&o, &w->pool->from, path, w->err));
+    if (w->moves && access(path, F_OK) == 0) return GNNC_OK; /* an earlier run's */
+    TRY(st, (w->moves ? rt_out_open : rt_out_create)(&o, &w->pool->from, path, w->err));
     st = rt_out_write(&o, text->n ? text->s : "", text->n, w->err);
     if (st == GNNC_OK) return rt_out_commit(&o, w->err);
     rt_out_abort(&o);
@@ -320,7 +324,7 @@ static void move_names(Writer *w, const RtDataset *d, const RtTable *t, const ch
     if (w->st == GNNC_OK && (!name || !from)) w->st = rt_fail_nomem(w->err, w->dir);
     const char *to = put_file(w, "names", name ? name : "");
     if (to) w->st = rt_file_map(&file, from, &text, w->err);
-    if (w->st == GNNC_OK)
+    if (to && w->st == GNNC_OK)
         w->st = rt_moved_lines(&w->pool->from, to, text, from, t->count, w->move->rows, w->err);
     rt_pool_free(&file);
 }
@@ -425,12 +429,13 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
     put_section(w, d, "graphs", d->graphs, d->n_graphs, m ? m->graphs : NULL);
     put(w, "\n}\n");
     if (w->st == GNNC_OK) w->st = write_text(w, "schema.json", &w->json);
-    return w->st == GNNC_OK ? rt_dir_sync_files(w->dir, w->err) : w->st;
+    if (w->st != GNNC_OK || m) return w->st; /* of parts each file was synced */
+    return rt_dir_sync_files(w->dir, w->err);
 }
 
 /* ---- directories ----------------------------------------------------------- */
-/* Removes a directory and the files in it; directories in it are none of ours, and fail. */
-static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
+/* Removes the files in a directory; directories in it are none of ours, and fail. */
+static gnnc_status remove_files(RtPool *pool, const char *dir, RtError *err) {
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "open");
     gnnc_status st = GNNC_OK;
@@ -441,6 +446,12 @@ static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
         st = rt_fail_errno(err, path ? path : e->d_name, "remove");
     }
     closedir(list);
+    return st;
+}
+
+/* Removes a directory and the files in it. */
+static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
+    gnnc_status st = remove_files(pool, dir, err);
     if (rmdir(dir) != 0 && st == GNNC_OK) st = rt_fail_errno(err, dir, "remove");
     return st;
 }
@@ -637,15 +648,26 @@ static bool is_old(int fd) {
     return fstat(fd, &s) == 0 && time(NULL) - s.st_mtime > 60;
 }
 
-/* Nothing is lost with it: the files are an import's, or have another name (keep_others). */
+/* Is it another name of a file that stands elsewhere, too (keep_others)? */
+static bool is_second_name(int dir, const char *file) {
+    struct stat s;
+    return fstatat(dir, file, &s, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(s.st_mode) &&
+           s.st_nlink > 1;
+}
+
+/* A file that was not complete when its writer was killed, "schema.json.tmp.4711.0". */
+static bool is_incomplete(const char *file) {
+    return strstr(file, ".npy.tmp.") || strstr(file, ".txt.tmp.") || strstr(file, ".json.tmp.") ||
+           strstr(file, RT_CACHE_END ".tmp.");
+}
+
+/* Nothing is lost with it: the files are an import's, or have another name. */
 static bool is_left_over(const char *dir) {
     DIR *list = opendir(dir);
-    struct stat s;
     bool ours = list;
     for (struct dirent *e; ours && (e = readdir(list));)
-        ours = rt_is_dots(e->d_name) || may_be_ours(e->d_name) ||
-               (fstatat(dirfd(list), e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
-                !S_ISDIR(s.st_mode) && s.st_nlink > 1);
+        ours = rt_is_dots(e->d_name) || may_be_ours(e->d_name) || is_incomplete(e->d_name) ||
+               rt_ends_with(e->d_name, RT_CACHE_END) || is_second_name(dirfd(list), e->d_name);
     if (list) closedir(list);
     return ours;
 }
@@ -666,8 +688,8 @@ static void remove_abandoned(RtPool *pool, const char *dir) {
 }
 
 /* Writes the directory under another name beside it and gives it its name when it is complete. */
-static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const RtMoves *moves,
-                             const char *dir, bool replace, RtError *err) {
+static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
+                             RtError *err) {
     dir = without_slashes(pool, dir);
     const char *tmp = dir ? rt_pool_printf(pool, "%s.tmp.%ld", dir, (long)getpid()) : NULL;
     if (!tmp) return rt_fail_nomem(err, "data directory");
@@ -676,7 +698,7 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const RtMoves *mo
     remove_abandoned(pool, dir);
     if (mkdir(tmp, 0777) != 0) return rt_fail_errno(err, tmp, "create");
     int lock = lock_dir(AT_FDCWD, tmp);
-    Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .moves = moves, .err = err};
+    Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .err = err};
     st = write_all(&w, d);
     if (st == GNNC_OK) st = install(pool, tmp, dir, replace, err);
     if (st != GNNC_OK) remove_tree(pool, tmp, NULL);
@@ -684,15 +706,87 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const RtMoves *mo
     return st;
 }
 
-gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const char *dir,
-                                   bool replace, RtError *err) {
+gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, &d->pool.from);
-    gnnc_status st = write_dir(&pool, d, m, dir, replace, err);
+    gnnc_status st = write_dir(&pool, d, dir, replace, err);
     rt_pool_free(&pool);
     return st;
 }
 
-gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err) {
-    return rt_dataset_write_moved(d, NULL, dir, replace, err);
+/* ---- directories of writers that can be resumed --------------------------------------- */
+/* Does the path still lead to this open directory? Its last owner may have renamed it. */
+static bool is_at(int fd, const char *path) {
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && lstat(path, &b) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
+}
+
+gnnc_status rt_work_open(RtPool *pool, const char *dir, RtWork *w, RtError *err) {
+    *w = (RtWork){.dir = without_slashes(pool, dir), .lock = -1};
+    w->path = w->dir ? rt_pool_printf(pool, "%s.partition", w->dir) : NULL;
+    w->state = w->path ? rt_pool_printf(pool, "%s/partition" RT_CACHE_END, w->path) : NULL;
+    if (!w->state) return rt_fail_nomem(err, dir);
+    gnnc_status st = make_parents(pool, w->dir, err);
+    if (st != GNNC_OK) return st;
+    if (mkdir(w->path, 0777) != 0 && errno != EEXIST) return rt_fail_errno(err, w->path, "create");
+    w->lock = lock_dir(AT_FDCWD, w->path);
+    bool taken = w->lock < 0 ? errno == EWOULDBLOCK : !is_at(w->lock, w->path);
+    if (!taken && (w->lock >= 0 || errno == EBADF || errno == ENOLCK || errno == EOPNOTSUPP))
+        return GNNC_OK;
+    st = taken ? rt_fail(err, GNNC_E_STATE, "%s: another gnnc partition is at work there", w->path)
+               : rt_fail_errno(err, w->path, "open");
+    if (w->lock >= 0) close(w->lock);
+    w->lock = -1;
+    return st;
+}
+
+gnnc_status rt_work_clear(RtPool *pool, const RtWork *w, RtError *err) {
+    if (is_left_over(w->path)) return remove_files(pool, w->path, err);
+    return rt_fail(err, GNNC_E_STATE, "%s: has files that no partition wrote; move it away",
+                   w->path);
+}
+
+void rt_work_close(RtPool *pool, RtWork *w, gnnc_status st) {
+    if (st == GNNC_OK || st == GNNC_E_IO)
+        rmdir(w->path); /* if there is nothing in it */
+    else if (is_left_over(w->path))
+        remove_tree(pool, w->path, NULL);
+    if (w->lock >= 0) close(w->lock);
+}
+
+/* Removes what an earlier run was in the middle of: an incomplete file; second names that
+ * keep_others() gave. */
+static gnnc_status remove_incomplete(const RtWork *w, RtError *err) {
+    DIR *list = opendir(w->path);
+    gnnc_status st = GNNC_OK;
+    if (!list) return rt_fail_errno(err, w->path, "open");
+    for (struct dirent *e; st == GNNC_OK && (e = readdir(list));) {
+        if (!is_incomplete(e->d_name) && !is_second_name(dirfd(list), e->d_name)) continue;
+        if (unlinkat(dirfd(list), e->d_name, 0) != 0) st = rt_fail_errno(err, w->path, "clean");
+    }
+    closedir(list);
+    return st;
+}
+
+/* Gives the complete directory its name, and takes from it what was for other runs. */
+static gnnc_status install_work(RtPool *pool, const RtWork *work, bool replace, RtError *err) {
+    const char *state = strrchr(work->state, '/');
+    const char *moved = rt_pool_printf(pool, "%s%s", work->dir, state);
+    if (!moved) return rt_fail_nomem(err, work->dir);
+    gnnc_status st = install(pool, work->path, work->dir, replace, err);
+    if (st == GNNC_OK) unlink(moved);
+    return st;
+}
+
+gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const RtWork *work,
+                                   bool replace, RtError *err) {
+    RtPool pool;
+    rt_pool_init(&pool, &d->pool.from);
+    Writer w = {.pool = &pool, .dir = work->path, .json = {.pool = &pool}, .moves = m, .err = err};
+    gnnc_status st = remove_incomplete(work, err);
+    if (st == GNNC_OK) st = write_all(&w, d);
+    if (st == GNNC_OK) st = install_work(&pool, work, replace, err);
+    rt_pool_free(&pool);
+    return st;
 }

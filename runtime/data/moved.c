@@ -38,7 +38,7 @@ static gnnc_status open_sink(Sink *s, const RtAlloc *from, const char *path, con
     s->buf = rt_pool_alloc(&s->pool, PIECE_BYTES, 1);
     s->st = !s->buf ? rt_fail_nomem(err, path)
             : a     ? rt_npy_begin(&s->o, from, path, a, err)
-                    : rt_out_create(&s->o, from, path, err);
+                    : rt_out_open(&s->o, from, path, err);
     if (s->st != GNNC_OK) rt_pool_free(&s->pool);
     return s->st;
 }

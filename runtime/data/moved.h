@@ -1,5 +1,5 @@
-/* Files of a data directory whose rows move (RtMove in dataset.h), written a piece at a time: as
- * new files of a directory that is renamed as a whole. */
+/* Files of a data directory whose rows move (RtMove in dataset.h), written a piece at a time; each
+ * is there whole or not at all. */
 #ifndef RUNTIME_MOVED_H
 #define RUNTIME_MOVED_H
 

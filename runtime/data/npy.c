@@ -252,5 +252,5 @@ gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *
 gnnc_status rt_npy_begin(RtOut *o, const RtAlloc *from, const char *path, const RtArray *a,
                          RtError *err) {
     size_t n_bytes;
-    return begin(rt_out_create, o, from, path, a, &n_bytes, err);
+    return begin(rt_out_open, o, from, path, a, &n_bytes, err);
 }

@@ -74,7 +74,8 @@ gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a,
  * the last half of the elements lies; NULL: behind the first. */
 gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, const void *half,
                           RtError *err);
-/* .. and the head of such a file alone: its elements follow by rt_out_write, and rt_out_commit. */
+/* The head alone of what replaces `path`: its elements follow by rt_out_write, and rt_out_commit.
+ */
 gnnc_status rt_npy_begin(RtOut *o, const RtAlloc *from, const char *path, const RtArray *a,
                          RtError *err);
 

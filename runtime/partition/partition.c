@@ -149,6 +149,7 @@ static void each_edge(void *u, RtEdgeVisit *visit, void *to) {
 gnnc_status rt_units_metis(const RtUnits *u, uint64_t seed, int32_t *part, RtError *err) {
     RtPool pool;
     int load[WEIGHTS_MOST], n = choose_weights(u, load);
+    if (u->step >= RT_STEP_CUT) return rt_units_refine(u, 6, part, err);
     rt_pool_init(&pool, &u->pool->from);
     int32_t *weight = RT_NEWN(&pool, int32_t, n * u->n);
     gnnc_status st = weight ? GNNC_OK : rt_fail_nomem(err, "parts");
@@ -163,7 +164,9 @@ gnnc_status rt_units_metis(const RtUnits *u, uint64_t seed, int32_t *part, RtErr
                         n,       weight, u->n_parts, seed};
     if (st == GNNC_OK) st = rt_metis_partition(&how, &pool.from, part, err);
     rt_pool_free(&pool);
-    return st == GNNC_OK ? rt_units_refine(u, 6, part, err) : st;
+    if (st != GNNC_OK) return st;
+    rt_units_keep(u, RT_STEP_CUT, part);
+    return rt_units_refine(u, 6, part, err);
 }
 
 /* Each table by itself: a part has as many rows of it as any. */
@@ -184,10 +187,10 @@ static RtPartitionMethod choose(const RtUnits *u, const RtPartitionOptions *how)
                                                                         : RT_PARTITION_STREAM;
 }
 
-/* Cuts the units into parts with the method `by`; part[v] gets the part of unit v. */
-static gnnc_status cut(const RtUnits *u, const RtPartitionOptions *how, RtPartitionMethod by,
-                       int32_t *part, RtError *err) {
-    switch (by) {
+/* Cuts the units into parts with the method u->by; part[v] gets the part of unit v. */
+static gnnc_status cut(const RtUnits *u, const RtPartitionOptions *how, int32_t *part,
+                       RtError *err) {
+    switch (u->by) {
     case RT_PARTITION_METIS:
         return rt_units_metis(u, how->seed, part, err);
     case RT_PARTITION_STREAM:
@@ -375,8 +378,14 @@ gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionOpti
     TRY(st, weigh(&u, err));
     part = RT_NEWN(pool, int32_t, u.n);
     if (!part) return rt_fail_nomem(err, "parts");
-    out->by = choose(&u, how);
-    TRY(st, cut(&u, how, out->by, part, err));
+    TRY(st, rt_units_find(&u, how, part, err));
+    out->resumed = u.step > 0;
+    if (!out->resumed) u.by = choose(&u, how);
+    out->by = u.by;
+    if (u.step < RT_STEP_DONE) {
+        TRY(st, cut(&u, how, part, err));
+        rt_units_keep(&u, RT_STEP_DONE, part);
+    }
     TRY(st, order_all(&u, part, &out->moves, err));
     st = tell(&u, part, out, err);
 out:

@@ -81,9 +81,9 @@ static gnnc_status pack(RtPool *pool, const RtUnits *u, const int64_t *vol, int3
 
 /* Groups the units into clusters along edges, of at most 1/64 of a part, then these into clusters
  * of 1/8 and of a whole part, and packs the clusters into parts; label[i] gets the part of unit
- * i. */
+ * i, and has its cluster where an earlier run went so far. */
 static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtError *err) {
-    static const int share[] = {64, 8, 1}; /* of a part, that a cluster has at most */
+    static const int share[RT_STEP_CUT] = {64, 8, 1}; /* of a part, that a cluster has at most */
     int64_t all = 0;
     Growth g = {.label = label,
                 .to = RT_NEWN(pool, int32_t, u->n),
@@ -91,15 +91,17 @@ static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtErr
                 .vol = RT_NEWN(pool, int64_t, u->n)};
     if (!g.to || !g.own || !g.vol) return rt_fail_nomem(err, "parts");
     for (int64_t i = 0; i < u->n; i++) {
-        all += g.vol[i] = u->work[i];
-        label[i] = (int32_t)i;
+        if (!u->step) label[i] = (int32_t)i;
+        g.vol[label[i]] += u->work[i];
+        all += u->work[i];
     }
-    for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
+    for (int k = u->step; k < RT_STEP_CUT; k++) {
         memcpy(g.own, g.vol, (size_t)u->n * sizeof *g.vol);
         for (int64_t i = 0; i < u->n; i++) g.to[i] = (int32_t)i;
         g.most = all / u->n_parts / share[k];
         rt_units_edges(u, grow_clusters, &g);
         for (int64_t i = 0; i < u->n; i++) label[i] = g.to[label[i]];
+        if (k + 1 < RT_STEP_CUT) rt_units_keep(u, k + 1, label);
     }
     gnnc_status st = pack(pool, u, g.vol, g.to, err);
     for (int64_t i = 0; i < u->n && st == GNNC_OK; i++) label[i] = g.to[label[i]];
@@ -111,9 +113,11 @@ static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtErr
 gnnc_status rt_units_stream(const RtUnits *u, int32_t *part, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, &u->pool->from);
-    gnnc_status st = cluster(&pool, u, part, err);
+    gnnc_status st = u->step < RT_STEP_CUT ? cluster(&pool, u, part, err) : GNNC_OK;
     rt_pool_free(&pool);
-    return st == GNNC_OK ? rt_units_refine(u, 10, part, err) : st;
+    if (st != GNNC_OK) return st;
+    if (u->step < RT_STEP_CUT) rt_units_keep(u, RT_STEP_CUT, part);
+    return rt_units_refine(u, 10, part, err);
 }
 
 /* ---- refinement ------------------------------------------------------------------------------ */
@@ -236,12 +240,13 @@ gnnc_status rt_units_refine(const RtUnits *u, int n_rounds, int32_t *part, RtErr
     r.near = RT_NEWN(&pool, uint32_t, ((u->n >> r.shift) + 1) * u->n_parts);
     if (!r.near) return rt_fail_nomem(err, "parts");
     load_parts(u, part);
-    for (int k = 0; k < n_rounds; k++) {
+    for (int k = u->step > RT_STEP_CUT ? u->step - RT_STEP_CUT : 0; k < n_rounds; k++) {
         int left = n_rounds - 1 - k;
         r.slack = left < 4 ? 0 : 30;
         r.patience = left ? left < 4 ? 4 << (3 - left) : 0 : INT64_MAX / 2;
         round_of(&r);
         if (r.moved <= u->n / 1000 && !has_too_much(u)) break;
+        rt_units_keep(u, RT_STEP_CUT + k + 1, part);
     }
     rt_pool_free(&pool);
     return GNNC_OK;

@@ -346,6 +346,97 @@ for k in range(12):  # killed at any moment: the old data or the new
     parts = len(get("again/node.paper.part_ptr.npy")[1]) - 1
     same_but_moved(f"killed {k}", "mixed", "again", parts, again=True)
 
+
+# ---- a run that was killed goes on ------------------------------------------------------------------------------
+def large(path):
+    """Enough edges that a run can be killed between two of its steps; written long enough ago to be trusted."""
+    r, n = random.Random(11), 30000
+    os.mkdir(path)
+    src, dst = cliques(r, n, 300, 8, 0.1)
+    put(os.path.join(path, "e.npy"), "<i4", (2, len(src)), src + dst)
+    put(os.path.join(path, "x.npy"), "<f4", (n, 4), [r.random() for _ in range(4 * n)])
+    with open(os.path.join(path, "schema.json"), "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "nodes": {"v": {"count": n, "columns": {"x": {"kind": "float", "shape": [n, 4], "file": "x.npy"}}}},
+                   "edges": {"e": {"src": "v", "dst": "v", "count": len(src), "file": "e.npy", "columns": {}}}}, f)
+    for name in os.listdir(path):
+        os.utime(os.path.join(path, name), (1e9, 1e9))
+    time.sleep(2.1)  # the times of change of inodes cannot be set
+
+
+def files_of(path):
+    return {x: bytes_of(os.path.join(path, x)) for x in sorted(os.listdir(path))} if os.path.isdir(path) else {}
+
+
+def seen_of(path):
+    """What stands in the directory of an unfinished run: a file that is written anew has another inode."""
+    try:
+        return {(e.name, e.inode()) for e in os.scandir(path) if ".tmp." not in e.name}
+    except FileNotFoundError:
+        return set()
+
+
+def killed_at_each_step(out, command):
+    """Runs it until it has done one more thing than before, kills it, and again, to its end.  How many were killed."""
+    for kills in range(60):
+        before = seen_of(out + ".partition")
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        while p.poll() is None and not seen_of(out + ".partition") - before:
+            pass
+        p.kill()
+        told = p.communicate()[0]
+        if p.returncode == 0 or os.path.exists(out):  # killed when it had ended all but itself
+            return kills, told
+        lost = {x for x in before if not x[0].startswith("partition.")} - seen_of(out + ".partition")
+        check(f"{out}: killed {kills}: nothing half-written, nothing lost", not os.path.exists(out) and not lost, lost)
+    return 60, ""
+
+
+large("large")
+for method in ("metis", "stream", "rows"):
+    whole, out = f"whole.{method}", f"ended.{method}"
+    command = [GNNC, "partition", "large", "5", "--method", method, "-o"]
+    run(*command, whole)
+    kills, told = killed_at_each_step(out, command + [out])
+    check(f"{method}: killed at each step: the same bytes", files_of(out) == files_of(whole) and kills >= (4 if method == "rows" else 6),
+          (kills, told))
+    check(f"{method}: it says so", not told or "begun by an earlier run" in told, told)
+r = random.Random(7)
+for k in range(15):  # at any moment
+    command = [GNNC, "partition", "large", str(2 + k % 3), "--method", ("stream", "metis")[k % 2], "-o", "any", "--force"]
+    p = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    time.sleep(r.random() * 0.3)
+    p.kill()
+    p.wait()
+    if k % 5 == 4:
+        run(*command)
+        shutil.rmtree("again.any", ignore_errors=True)
+        run(*command[:-2], "again.any")
+        check(f"any moment {k}: the same bytes", files_of("any") == files_of("again.any"))
+p = subprocess.Popen([GNNC, "partition", "large", "5", "--method", "stream", "-o", "other"], stdout=subprocess.DEVNULL)
+while not seen_of("other.partition"):
+    pass
+p.send_signal(signal.SIGSTOP)
+refused("other.partition: another gnnc partition is at work there", GNNC, "partition", "large", "4", "-o", "other")
+p.kill()
+p.wait()
+told = run(GNNC, "partition", "large", "4", "--method", "stream", "-o", "other")
+run(GNNC, "partition", "large", "4", "--method", "stream", "-o", "four")
+check("other options: from the beginning", "earlier" not in told and files_of("other") == files_of("four"), told)
+os.mkdir("mine.partition")
+with open("mine.partition/id", "w", encoding="utf-8") as f:
+    f.write("mine")
+refused("mine.partition: has files that no partition wrote", GNNC, "partition", "mixed", "2", "-o", "mine")
+check("which are left alone", os.listdir("mine.partition") == ["id"])
+if shutil.which("prlimit"):  # as on a full disk, and then there is room
+    r = subprocess.run(["prlimit", "--fsize=200000", GNNC, "partition", "large", "5", "--method", "stream", "-o", "full"], text=True, capture_output=True,
+                       preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN), check=False)
+    check("no room: what is done stays", r.returncode == 1 and "cannot write" in r.stderr and "the same command goes on with full.partition" in r.stderr and
+          not os.path.exists("full"), r.stderr)
+    told = run(GNNC, "partition", "large", "5", "--method", "stream", "-o", "full")
+    check("and the next run goes on", "earlier run" in told and files_of("full") == files_of("whole.stream"), told)
+check("nothing is left beside", not [x for x in os.listdir() if x.endswith(".partition") and x[:4] not in ("mine", "none", "agai")],
+      os.listdir())
+
 # ---- Cora, which has stored entries ---------------------------------------------------------------------------
 told = run(GNNC, "partition", CORA, "4", "-o", "cora", "--method", "metis")
 check("few of Cora's edges are cut", cut_of("cora", "cites") < 0.1, told)

@@ -13,12 +13,16 @@ static gnnc_status cora_in_parts(const RtAlloc *from, RtPartitionMethod by, cons
                                  RtError *err) {
     RtPool pool;
     RtDataset *d = NULL;
+    RtWork work;
     RtPartition p = {.edges = 0};
-    const RtPartitionOptions how = {.n_parts = 3, .by = by};
+    const RtPartitionOptions how = {.n_parts = 3, .by = by, .work = &work};
     rt_pool_init(&pool, from);
     gnnc_status st = rt_dataset_open_mapped(from, "models/data/cora", &d, err);
-    if (st == GNNC_OK) st = rt_partition(&pool, d, &how, &p, err);
-    if (st == GNNC_OK) st = rt_dataset_write_moved(d, &p.moves, dir, true, err);
+    if (st == GNNC_OK && (st = rt_work_open(&pool, dir, &work, err)) == GNNC_OK) {
+        st = rt_partition(&pool, d, &how, &p, err);
+        if (st == GNNC_OK) st = rt_dataset_write_moved(d, &p.moves, &work, true, err);
+        rt_work_close(&pool, &work, st);
+    }
     rt_dataset_close(d);
     rt_pool_free(&pool);
     return st;
