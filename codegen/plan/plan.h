@@ -358,5 +358,14 @@ bool plan_in_text(const Ctx *c, uint32_t file);     /* or are there kernels alon
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *ctx, const Plan *p);
 bool plan_verify_fusions(Ctx *c, const Plan *p);
+/* What does not fit between a library's product, or ranks, and its operation or its buffers; NULL:
+ * nothing.  (plan_verify_sizes.c) */
+const char *plan_gemm_misfit(Arena *a, const Plan *p, const PStep *s);
+const char *plan_rank_misfit(Arena *a, const Plan *p, const PStep *s);
+/* The number of iterations of the kernel's parallel loops; NULL = it has none. */
+const Expr *plan_kernel_extent(Arena *a, const LKernel *k);
+/* Whether n elements, those of op (NULL: nobody's), are all of the buffer, or the first rows of a
+ * longer value in it. */
+bool plan_holds_elements(Arena *a, const PBuf *b, const Expr *n, const Op *op);
 
 #endif

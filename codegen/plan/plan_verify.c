@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/plan/plan.h"
+#include "codegen/plan_passes/plan_order.h"
 
 /* What a buffer holds. */
 typedef struct {
@@ -113,13 +114,6 @@ static const Expr *element_count(Arena *a, const LBuf *b) {
     return n;
 }
 
-/* Whether the argument is the first rows of a longer buffer (a slice). */
-static bool is_prefix(const LBuf *l) {
-    const Op *op = l->written ? NULL : l->value;
-    while (op && op->kind == OP_VIEW) op = op->in[0];
-    return op && op->kind == OP_SLICE;
-}
-
 /* Whether the argument has the element type of op; NULL: any. */
 static bool has_type_of(const LBuf *l, const Op *op) {
     return !op || op->type.dt == l->dt;
@@ -134,7 +128,7 @@ static bool check_argument(Check *c, const LKernel *k, const int *bufs, int i) {
         return plan_error(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
     if (!has_type_of(l, l->value) || !has_type_of(l, l->value_before))
         return plan_error(c, "%s is %s, its value is of another type", b->name, dtype_name(l->dt));
-    if (!expr_eq(element_count(c->c->a, l), b->count) && !is_prefix(l))
+    if (!plan_holds_elements(c->c->a, b, element_count(c->c->a, l), l->written ? NULL : l->value))
         return plan_error(c, "%s has another size", b->name);
     for (int j = 0; j < k->bufs.n; j++)
         if (j != i && bufs[j] == b->id && (l->written || k->bufs.v[j]->written))
@@ -176,10 +170,34 @@ static bool check_clear_padding(Check *c) {
     return check_kernel_call(c, clear->kernel, clear->bufs, clear->n_bufs);
 }
 
+/* Checks that the maps by whose entries rows are divided, and the space of the rows that processes
+ * own, have these rows. */
+static bool check_divided_rows(Check *c, const PStep *s) {
+    for (int i = 0; i < s->balance.n; i++)
+        if (!s->extent || !expr_eq(s->balance.v[i]->to->size, s->extent))
+            return plan_error(c, "its rows are divided by entries of other rows");
+    if (s->balance.n && s->partition && !expr_eq(s->partition->size, s->extent))
+        return plan_error(c, "processes own other rows than it computes");
+    return true;
+}
+
+/* Checks that the step runs its kernel, or each stage of it, for as many rows as its loops have. */
+static bool check_extents(Check *c, const PStep *s) {
+    int n_stages = s->kernel->stages.n;
+    for (int i = 0; i < (n_stages ? n_stages : 1); i++) {
+        const LKernel *k = n_stages ? s->kernel->stages.v[i] : s->kernel;
+        const Expr *rows = plan_kernel_extent(c->c->a, k);
+        if (!rows != !s->extent || (rows && !expr_eq(rows, s->extent)))
+            return plan_error(c, "it is run for another number of rows than its loops have");
+    }
+    return check_divided_rows(c, s);
+}
+
 /* Checks a step that runs a kernel: what it reads is there, and what it writes may be. */
 static bool check_kernel(Check *c) {
     const PStep *s = c->step;
     if (!check_kernel_call(c, s->kernel, s->bufs, s->n_bufs)) return false;
+    if (!check_extents(c, s)) return false;
     if (loop_is_behind(s->kernel))
         return plan_error(c, "a kernel that clears rows behind a batch runs only for a product");
     for (int i = 0; i < s->n_bufs; i++) {
@@ -253,16 +271,39 @@ static bool check_sparse_product(Check *c) {
     return check_left_to_library(c, c->step);
 }
 
-/* Checks a matrix product: buffers, and strides that the library can use. */
+/* Checks a step that is wrong for the reason `misfit`, if there is one. */
+static bool check_fit(Check *c, const char *misfit) {
+    return !misfit || plan_error(c, "%s", misfit);
+}
+
+/* Checks that the last of the step's buffers, its result, is none of the others. */
+static bool check_result_apart(Check *c) {
+    const PStep *s = c->step;
+    for (int i = 0; i < s->n_bufs - 1; i++)
+        if (s->bufs[i] == s->bufs[s->n_bufs - 1])
+            return plan_error(c, "%s is read and written", c->p->bufs.v[s->bufs[i]]->name);
+    return true;
+}
+
+/* Checks that the rows of a product that processes own are its m, or its k where that is summed. */
+static bool check_gemm_partition(Check *c) {
+    const PStep *s = c->step;
+    const Expr *rows = s->gemm.long_k ? s->gemm.k : s->gemm.m;
+    return !s->partition || expr_eq(s->partition->size, rows) ||
+           plan_error(c, "processes own other rows than it computes");
+}
+
+/* Checks a matrix product: its buffers, sizes and strides. */
 static bool check_gemm(Check *c) {
-    const PGemm *g = &c->step->gemm;
-    int64_t one;
-    bool a_fits =
-        (expr_is_const(g->a_row, &one) && one == 1) || (expr_is_const(g->a_col, &one) && one == 1);
-    bool b_fits =
-        (expr_is_const(g->b_row, &one) && one == 1) || (expr_is_const(g->b_col, &one) && one == 1);
-    return check_runtime_call(c, 3, true) && check_clear_padding(c) && check_epilogue(c) &&
-           ((a_fits && b_fits) || plan_error(c, "no stride of an operand is 1"));
+    return check_gemm_partition(c) && check_runtime_call(c, 3, true) && check_result_apart(c) &&
+           check_fit(c, plan_gemm_misfit(c->c->a, c->p, c->step)) && check_clear_padding(c) &&
+           check_epilogue(c);
+}
+
+/* Checks ranks: their buffers and sizes. */
+static bool check_rank(Check *c) {
+    return check_runtime_call(c, 3, true) && check_result_apart(c) &&
+           check_fit(c, plan_rank_misfit(c->c->a, c->p, c->step));
 }
 
 /* Checks a copy. One that initialises a loop's carried value makes the target hold the loop's
@@ -386,12 +427,12 @@ static bool check_partition(Check *c) {
            plan_error(c, "rows of %s belong to nobody", s->partition->name);
 }
 
-/* Checks that the step's condition is a bool in a buffer that may be read here. False after a
- * diagnostic. */
-static bool check_condition(Check *c) {
-    const PBuf *b = c->p->bufs.v[c->step->pred];
-    return (b->dt == DT_I1 || plan_error(c, "%s is no condition", b->name)) &&
-           check_read(c, c->step->pred);
+/* Checks that the buffer is one truth value that may be read here. False after a diagnostic. */
+static bool check_condition(Check *c, int buf) {
+    const PBuf *b = c->p->bufs.v[buf];
+    int64_t n;
+    bool is_one = b->dt == DT_I1 && expr_is_const(b->count, &n) && n == 1;
+    return (is_one || plan_error(c, "%s is no condition", b->name)) && check_read(c, buf);
 }
 
 /* Records what buffers hold before the first iteration of a loop. */
@@ -417,8 +458,7 @@ static bool check_loop(Check *c) {
     bool fit = partner->kind != s->kind && partner->bufs[0] == s->bufs[0] &&
                (partner->kind == PS_LOOP || partner->kind == PS_END);
     if (!fit || (s->kind == PS_END && !c->loops.n)) return plan_error(c, "a loop without its end");
-    if (c->p->bufs.v[s->bufs[0]]->dt != DT_I1) return plan_error(c, "no condition");
-    if (!check_read(c, s->bufs[0])) return false;
+    if (!check_condition(c, s->bufs[0])) return false;
     (s->kind == PS_LOOP ? enter_loop_steps : leave_loop_steps)(c);
     return true;
 }
@@ -430,7 +470,7 @@ static bool check_step(Check *c) {
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
             return plan_error(c, "no such buffer");
     if (c->step->pred >= c->p->bufs.n) return plan_error(c, "no such buffer");
-    if (c->step->pred >= 0 && !check_condition(c)) return false;
+    if (c->step->pred >= 0 && !check_condition(c, c->step->pred)) return false;
     if (!check_partition(c)) return false;
     switch (c->step->kind) {
     case PS_KERNEL:
@@ -438,7 +478,7 @@ static bool check_step(Check *c) {
     case PS_GEMM:
         return check_gemm(c);
     case PS_RANK:
-        return check_runtime_call(c, 3, true);
+        return check_rank(c);
     case PS_COPY:
         return check_copy(c);
     case PS_RELATION:
@@ -483,8 +523,32 @@ static bool check_block_local(Check *c, int position, int id) {
     return plan_error(c, "%s is used outside of the loop over blocks that has it", b->name);
 }
 
-/* Checks this for all buffers of the current step. */
+/* The loop over blocks that the step at this position is in; NULL = in none. */
+static const PBlocks *blocks_around(const PPhase *ph, int at) {
+    for (int i = 0; i < ph->blocks.n; i++)
+        if (at >= ph->blocks.v[i].first && at <= ph->blocks.v[i].last) return &ph->blocks.v[i];
+    return NULL;
+}
+
+/* Checks that a step of a loop over blocks can be run on a part of the loop's rows, and finds what
+ * holds one block only at its own rows.  Loops that have been arranged for a target do not show
+ * their rows. */
+static bool check_runs_on_block(Check *c, const PBlocks *blocks) {
+    const PStep *s = c->step;
+    if (!blocks || c->p->scheduled_for) return true;
+    StepAccesses t = plan_step_accesses(c->c->a, c->p, s);
+    if (!t.rows || !expr_eq(t.rows, blocks->rows) || t.by_chunk != s->by_chunk)
+        return plan_error(c, "it cannot be run on blocks of these rows");
+    for (int i = 0; i < s->n_bufs; i++)
+        if (c->p->bufs.v[s->bufs[i]]->block >= 0 && t.at[i] & ~(unsigned)AT_ROW)
+            return plan_error(c, "it needs other rows of %s than its own",
+                              c->p->bufs.v[s->bufs[i]]->name);
+    return true;
+}
+
+/* Checks the current step's place in a loop over blocks, or outside of all. */
 static bool check_blocks(Check *c, int at) {
+    if (!check_runs_on_block(c, blocks_around(c->phase, at))) return false;
     for (int i = 0; i < c->step->n_bufs; i++)
         if (!check_block_local(c, at, c->step->bufs[i])) return false;
     return c->step->pred < 0 || check_block_local(c, at, c->step->pred);
