@@ -33,6 +33,8 @@ typedef enum {
 /* Of explain; behind those of predictions. */
 enum { RT_FORMAT_TEXT = GNNC_WRITE_JSONL + 1, RT_FORMAT_JSON };
 
+typedef enum { RT_BENCH_BOTH, RT_BENCH_TRAIN, RT_BENCH_PREDICT } RtBenchPhase;
+
 typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
 
 typedef struct RtCli {
@@ -48,6 +50,7 @@ typedef struct RtCli {
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     int log;                 /* an RtLogMode */
+    int bench_phase;         /* an RtBenchPhase */
     int format;     /* a gnnc_format, or RT_FORMAT_*; while options are read -1: none was given */
     char left[256]; /* the checkpoint that training leaves where none is named */
     int64_t top;    /* the most probable classes of a row, parts of a kind; 0 = all */

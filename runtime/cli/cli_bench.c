@@ -69,7 +69,12 @@ static bool profile(RtCli *c) {
     return rt_cli_profile_limits(c) == RT_EXIT_OK && rt_cli_profile_begin(c) == RT_EXIT_OK;
 }
 
+static bool times_training(const RtCli *c) {
+    return c->is.trains && c->bench_phase != RT_BENCH_PREDICT;
+}
+
 static const char *infer_phase(const RtCli *c) {
+    if (c->bench_phase == RT_BENCH_TRAIN) return NULL;
     return c->is.predicts ? "predict" : c->is.evaluates ? "eval" : NULL;
 }
 
@@ -78,23 +83,32 @@ static const char *machine(const RtCli *c) {
     return *kind ? kind : "a machine that memory ran out to name";
 }
 
-/* Loads the data and times first steps, then b->n steps of training and of inference, behind five
+/* Five runs of a phase before the timed ones, or fewer: where one takes seconds, so many change
+ * nothing any more. False after an error. */
+static bool warm_up(RtCli *c, const char *phase) {
+    enum { RUNS = 5, SECONDS = 5 };
+    double s[RUNS], begin = rt_cli_now();
+    for (int i = 0; i < RUNS && rt_cli_now() - begin < SECONDS; i++)
+        if (!time_phase(c, phase, 1, s)) return false;
+    return true;
+}
+
+/* Loads the data and times first steps, then b->n steps of training and of inference, behind some
  * that warm up. s: room for so many times. False after an error. */
 static bool measure(RtCli *c, Bench *b, double *s) {
-    enum { WARM_UP = 5 };
     double begin = rt_cli_now();
     gnnc_trainer_set_int(c->t, "labels", 1);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
     const char *infer = infer_phase(c);
-    if (c->is.trains) {
+    if (times_training(c)) {
         if (!time_phase(c, "train", 1, s)) return false;
         b->first_step_s = rt_cli_now() - begin;
-        if (!time_phase(c, "train", WARM_UP, s)) return false;
+        if (!warm_up(c, "train")) return false;
     }
-    if (infer && !time_phase(c, infer, WARM_UP, s)) return false;
+    if (infer && !warm_up(c, infer)) return false;
     if (!profile(c)) return false;
-    if (c->is.trains) {
+    if (times_training(c)) {
         gnnc_trainer_counters(c->t, &b->before);
         if (!time_phase(c, "train", b->n, s)) return false;
         gnnc_trainer_counters(c->t, &b->after);
@@ -157,7 +171,7 @@ static void print_times(const RtCli *c, const char *what, const Quartiles *q, in
 /* Prints the measurements as text. */
 static void print_text(RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
-    if (c->is.trains) print_times(c, "train step", &b->train, b->n);
+    if (times_training(c)) print_times(c, "train step", &b->train, b->n);
     if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
     printf("on %s: %lld threads, %s\n", gnnc_trainer_device(c->t), rt_cli_option_int(c, "threads"),
            machine(c));
@@ -175,7 +189,7 @@ int rt_cli_bench(RtCli *c) {
     Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200,
                .before.struct_size = sizeof b.before,
                .after.struct_size = sizeof b.after};
-    double *s = calloc((size_t)(b.n > 5 ? b.n : 5), sizeof *s);
+    double *s = calloc((size_t)b.n, sizeof *s);
     if (!s) {
         fprintf(stderr, "%s: error: out of memory\n", c->prog);
         return RT_EXIT_FAILED;

@@ -89,6 +89,8 @@ const RtCliOption rt_cli_options[] = {
     IN_CLI("--log", "text|json|none", RT_OPT_WORD, log,
            "how each epoch is printed: a line of text, a JSON object, or not at all"),
     IN_CLI("--json", NULL, RT_OPT_FLAG, json, "bench, info: print one JSON object"),
+    IN_CLI("--phase", "both|train|predict", RT_OPT_WORD, bench_phase,
+           "bench: what is timed, steps of training, inferences, or both"),
     IN_CLI("--dump-values", "DIR", RT_OPT_TEXT, dump,
            "write to DIR the values named by gnnc --dump-values, at each step"),
     IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
