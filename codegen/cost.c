@@ -469,7 +469,7 @@ static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool fu
     sb_puts(&b, "");
     for (int i = 0; i < l->n; i++) {
         uint32_t file = l->v[i].file;
-        const char *path = full_paths ? m->ctx->sources.v[file].path : cg_path_short(m, file);
+        const char *path = full_paths ? ctx_source_name(m->ctx, file) : cg_path_short(m, file);
         if (i > 0 && l->v[i - 1].file == file)
             sb_printf(&b, ",%u", l->v[i].line);
         else

@@ -184,6 +184,10 @@ enum { CTX_MAX_SOURCE_BYTES = 256 << 20 };
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
 /* Where the user wrote what made it: the place itself, or the call that led to the library's. */
 Span ctx_user_span(const Ctx *c, Span at);
+/* What a source is called in all that is made: as the user spelled it; what the compiler found in
+ * its library, from that folder's name on, "layers/gcn.gnn", so that nothing depends on where the
+ * compiler lies. */
+const char *ctx_source_name(const Ctx *c, uint32_t file);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
 
 /* "a/../b/./m.gnn" -> "b/m.gnn": by its text alone. */

@@ -178,6 +178,14 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     return (uint32_t)c->sources.n - 1;
 }
 
+const char *ctx_source_name(const Ctx *c, uint32_t file) {
+    const Source *s = &c->sources.v[file];
+    const char *name = s->path;
+    bool found = s->library && *s->path == '/';
+    for (const char *at = s->path; found && (at = strstr(at, "/layers/"));) name = ++at;
+    return name;
+}
+
 /* The user's line that led to the position. */
 Span ctx_user_span(const Ctx *c, Span at) {
     bool inside = at.line && (int)at.file < c->sources.n && c->sources.v[at.file].library;

@@ -36,7 +36,7 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
     uint32_t n = (uint32_t)c->sources.n;
     if (at.line == 0 || at.file == own_file || at.file >= n) return;
     sb_puts(b, "  !");
-    print_path(b, c->sources.v[at.file].path);
+    print_path(b, ctx_source_name(c, at.file));
     sb_printf(b, ":%u:%u", at.line, at.col);
     if (at.end_line == at.line)
         sb_printf(b, "-%u", at.end_col);
@@ -44,7 +44,7 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
         sb_printf(b, "-%u:%u", at.end_line, at.end_col);
     if (!site || !at.site_line || at.site_file == own_file || at.site_file >= n) return;
     sb_puts(b, "<");
-    print_path(b, c->sources.v[at.site_file].path);
+    print_path(b, ctx_source_name(c, at.site_file));
     sb_printf(b, ":%u", at.site_line);
     if (!at.site_name) return;
     sb_puts(b, "@");

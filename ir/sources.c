@@ -59,10 +59,11 @@ static Listing list_file(Arena *a, const Module *m, uint32_t file) {
 }
 
 /* Prints these lines. */
-static void print_listing(StrBuf *b, const Source *from, const Listing *l) {
+static void print_listing(StrBuf *b, const Ctx *c, const Listing *l) {
+    const Source *from = &c->sources.v[l->file];
     const char *s = from->text;
     sb_puts(b, "  ");
-    ir_string_print(b, from->path);
+    ir_string_print(b, ctx_source_name(c, l->file));
     sb_puts(b, from->library ? " library\n" : "\n");
     for (uint32_t line = 1; line <= l->n && *s; line++) {
         int len = (int)strcspn(s, "\n");
@@ -77,7 +78,7 @@ void module_print_sources(StrBuf *b, const Module *m, uint32_t own_file) {
     for (uint32_t i = 0; i < (uint32_t)c->sources.n; i++) {
         if (i == own_file || (m->sourced && i == m->text_file)) continue;
         Listing l = list_file(b->a, m, i);
-        if (l.named) print_listing(b, &c->sources.v[i], &l);
+        if (l.named) print_listing(b, c, &l);
     }
 }
 

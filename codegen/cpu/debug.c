@@ -7,7 +7,7 @@ static LLVMMetadataRef file_of(Cg *g, uint32_t file) {
     int n = g->c->sources.n;
     if (n == 0 || (int)file >= n) return LLVMDIBuilderCreateFile(g->di, "gnnc", 4, ".", 1);
     if (g->di_file[file]) return g->di_file[file];
-    const char *path = g->c->sources.v[file].path, *dir = path[0] == '/' ? "" : ".";
+    const char *path = ctx_source_name(g->c, file), *dir = path[0] == '/' ? "" : ".";
     return g->di_file[file] = LLVMDIBuilderCreateFile(g->di, path, strlen(path), dir, strlen(dir));
 }
 

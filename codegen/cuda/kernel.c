@@ -374,7 +374,8 @@ static void put_source_line(CuFn *f, Span at) {
     for (uint32_t line = 1; line < at.line && p; line++)
         if ((p = strchr(p, '\n'))) p++;
     size_t n = p ? strcspn(p, "\n") : 0;
-    const char *text = arena_printf(f->a, "%s:%u: %.*s", src->path, at.line, (int)n, n ? p : "");
+    const char *text =
+        arena_printf(f->a, "%s:%u: %.*s", ctx_source_name(c, at.file), at.line, (int)n, n ? p : "");
     put_comment_line(f, text, strlen(text));
 }
 

@@ -83,7 +83,8 @@ static void emit_argument(Host *h, const PStep *s, int i) {
 const char *host_line(const Host *h, const PStep *s) {
     const Span at = s->span;
     bool known = at.line && (int)at.file < h->c->sources.n;
-    return known ? arena_printf(h->a, "%s:%u", h->c->sources.v[at.file].path, at.line) : h->m->name;
+    return known ? arena_printf(h->a, "%s:%u", ctx_source_name(h->c, at.file), at.line)
+                 : h->m->name;
 }
 
 /* Writes the step that calls a C function. In its table, .host says that the host waits for the

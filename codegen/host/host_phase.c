@@ -5,7 +5,7 @@
 
 /* Writes a position in the model as "file:line", inside a comment. */
 static void put_position(Host *h, Span at) {
-    host_comment(h, h->c->sources.v[at.file].path);
+    host_comment(h, ctx_source_name(h->c, at.file));
     host_printf(h, ":%u", at.line);
 }
 

@@ -145,7 +145,7 @@ static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
 static void print_instance(StrBuf *b, const Plan *p, Span at) {
     const Ctx *c = p->m->ctx;
     if (!at.site_name || at.site_file >= (uint32_t)c->sources.n) return;
-    sb_printf(b, PLAN_INSTANCE "%s, %s:%u)", at.site_name, c->sources.v[at.site_file].path,
+    sb_printf(b, PLAN_INSTANCE "%s, %s:%u)", at.site_name, ctx_source_name(c, at.site_file),
               at.site_line);
 }
 
