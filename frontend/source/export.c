@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "runtime/data/number.h"
 #include "source.h"
 
 #if !SOURCE_HAVE_SQLITE

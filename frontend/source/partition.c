@@ -9,6 +9,7 @@
 #include "options.h"
 #include "runtime/cli/bytes.h"
 #include "runtime/data/csv.h"
+#include "runtime/data/number.h"
 #include "runtime/partition/partition.h"
 
 static const char usage[] =

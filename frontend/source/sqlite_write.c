@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "runtime/data/number.h"
 #include "source.h"
 
 enum { WAIT_MS = 2000 };

@@ -2,7 +2,6 @@
 #include "csv.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,40 +233,4 @@ RtQuoted rt_cell_quoted(const char *cell) {
     for (; *cell && n < MOST; cell++) q.s[n++] = (unsigned char)*cell < ' ' ? '?' : *cell;
     snprintf(q.s + n, sizeof q.s - n, *cell ? "..'" : "'");
     return q;
-}
-
-bool rt_cell_number(const char *cell, double *v) {
-    const char *end;
-    if (!*cell || cell[strspn(cell, "+-.0123456789eE")]) return false;
-    *v = rt_strtod(cell, &end);
-    return !*end && isfinite(*v);
-}
-
-bool rt_cell_comma(const char *cell) {
-    char number[64];
-    double v;
-    const char *comma = strchr(cell, ',');
-    size_t n = strlen(cell);
-    if (!comma || n >= sizeof number || strpbrk(cell, ".")) return false;
-    memcpy(number, cell, n + 1);
-    number[comma - cell] = '.';
-    return rt_cell_number(number, &v);
-}
-
-/* Reads a whole number; false: it is none, or no int64 holds it. */
-bool rt_cell_integer(const char *cell, int64_t *v) {
-    const char *s = cell + (*cell == '-');
-    if (!*s) return false;
-    for (*v = 0; *s; s++) {
-        if (*s < '0' || *s > '9') return false;
-        if (__builtin_mul_overflow(*v, 10, v) || __builtin_add_overflow(*v, *s - '0', v))
-            return false;
-    }
-    if (*cell == '-') *v = -*v;
-    return true;
-}
-
-bool rt_cell_key(const char *cell, int64_t *v) {
-    const char *digits = cell + (*cell == '-');
-    return rt_cell_integer(cell, v) && (*digits != '0' || (!digits[1] && digits == cell));
 }

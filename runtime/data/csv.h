@@ -28,14 +28,6 @@ typedef enum { RT_HEADER_AUTO, RT_HEADER_YES, RT_HEADER_NO } RtHeader;
 gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtHeader header,
                          RtCsvBadRow *on_bad, void *user, RtCsv *out, RtError *err);
 
-/* A decimal number that takes the whole cell; "nan", "inf" and hex do not count. */
-bool rt_cell_number(const char *cell, double *v);
-bool rt_cell_integer(const char *cell, int64_t *v);
-/* A key that is an integer.  "007" is a text: as a number it might be that of another key. */
-bool rt_cell_key(const char *cell, int64_t *v);
-/* "1,5" or "-1,5e3": a number with one decimal comma. */
-bool rt_cell_comma(const char *cell);
-
 /* Bytes of the character at s, of n at most; 0: none (RFC 3629). */
 size_t rt_utf8_length(const unsigned char *s, size_t n);
 

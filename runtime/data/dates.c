@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "csv.h"
+#include "number.h"
 
 /* Days since 1970-01-01 in the Gregorian calendar (Hinnant, "days_from_civil"). */
 static int64_t days_from_date(int64_t y, int m, int d) {

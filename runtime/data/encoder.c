@@ -9,17 +9,9 @@
 #include "dataset.h"
 #include "encoder_cells.h"
 #include "encoder_scale.h"
+#include "number.h"
 
 /* ---- cells ------------------------------------------------------------------------- */
-bool rt_cell_absent(const char *cell) {
-    static const char *const words[] = {"NULL", "NaN", "nan", "NA", "N/A", "\\N"};
-    if (!*cell) return true;
-    if (*cell != 'N' && *cell != 'n' && *cell != '\\') return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], cell) == 0) return true;
-    return false;
-}
-
 enum { MAX_CLASSES = 1 << 24 };
 
 /* Is x a whole number that can be a class? */

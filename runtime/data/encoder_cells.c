@@ -260,3 +260,12 @@ const char *rt_encode_several(const RtEncoder *e, const RtCell *c, void *to, int
     }
     return p.bad ? "not a list of categories" : NULL;
 }
+
+bool rt_cell_absent(const char *cell) {
+    static const char *const words[] = {"NULL", "NaN", "nan", "NA", "N/A", "\\N"};
+    if (!*cell) return true;
+    if (*cell != 'N' && *cell != 'n' && *cell != '\\') return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], cell) == 0) return true;
+    return false;
+}

@@ -15,27 +15,6 @@ static gnnc_status no_memory(RtExplain *x) {
 }
 
 /* ---- what there is -------- */
-static int of_data(const rt_program *p, int space) {
-    return p->spaces[space].first ? p->spaces[space].whole : space;
-}
-
-int rt_explain_type(const RtExplain *x, int space) {
-    return x->map->type_of_space[of_data(x->p, space)];
-}
-
-int rt_explain_relation(const RtExplain *x, int space) {
-    return x->map->rel_of_space[of_data(x->p, space)];
-}
-
-const char *rt_explain_table(const RtExplain *x, int space) {
-    return x->p->spaces[of_data(x->p, space)].name;
-}
-
-bool rt_explain_is_asked(const RtExplain *x, int type, int64_t node) {
-    const gnnc_session *s = x->s;
-    return !s->of->graphs && type == s->of->rows.type && node == x->b->seed[0][0];
-}
-
 /* ---- the score -------- */
 static const float *numbers(const RtExplain *x) {
     const gnnc_session *s = x->s;

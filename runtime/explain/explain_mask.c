@@ -196,3 +196,8 @@ void rt_explain_edit(RtMinibatch *m, int column, void *user) {
     int64_t width = rt_column_width(c), n = c->kind == RT_COL_CSR ? 0 : c->n_rows * width;
     for (int64_t i = 0; i < n; i++) put_value(c, buf->a.p, i, usual[i % width]);
 }
+
+bool rt_explain_is_asked(const RtExplain *x, int type, int64_t node) {
+    const gnnc_session *s = x->s;
+    return !s->of->graphs && type == s->of->rows.type && node == x->b->seed[0][0];
+}

@@ -157,3 +157,19 @@ gnnc_status rt_explain_paths(RtExplain *x) {
     find_ages(x);
     return GNNC_OK;
 }
+
+static int of_data(const rt_program *p, int space) {
+    return p->spaces[space].first ? p->spaces[space].whole : space;
+}
+
+int rt_explain_type(const RtExplain *x, int space) {
+    return x->map->type_of_space[of_data(x->p, space)];
+}
+
+int rt_explain_relation(const RtExplain *x, int space) {
+    return x->map->rel_of_space[of_data(x->p, space)];
+}
+
+const char *rt_explain_table(const RtExplain *x, int space) {
+    return x->p->spaces[of_data(x->p, space)].name;
+}

@@ -468,3 +468,9 @@ gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
     rt_graph_leave(unsealed(g), s);
     return st;
 }
+
+void rt_graph_release_loans(gnnc_graph *g) {
+    for (RtLoan *l = g->loans; l; l = l->next)
+        if (l->done) l->done(l->user);
+    g->loans = NULL;
+}

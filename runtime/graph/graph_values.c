@@ -15,12 +15,6 @@ const gnnc_array *rt_borrowed_lock(const gnnc_array *in, gnnc_array *as) {
     return as;
 }
 
-void rt_graph_release_loans(gnnc_graph *g) {
-    for (RtLoan *l = g->loans; l; l = l->next)
-        if (l->done) l->done(l->user);
-    g->loans = NULL;
-}
-
 const gnnc_values *rt_values_at(const gnnc_values *v, int i) {
     return (const gnnc_values *)((const char *)v + (size_t)i * v->struct_size);
 }

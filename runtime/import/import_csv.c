@@ -5,6 +5,7 @@
 #include "import_build.h"
 #include "import_pairs.h"
 #include "import_table.h"
+#include "runtime/data/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/data/csv.h"
+#include "runtime/data/number.h"
 
 typedef struct {
     RtBytes text;

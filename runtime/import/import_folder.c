@@ -13,6 +13,7 @@
 
 #include "runtime/data/csv.h"
 #include "import_build.h"
+#include "runtime/data/number.h"
 
 void rt_folder_open(RtFolder *f, const char *path) {
     *f = (RtFolder){.name = path};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "import_table.h"
+#include "runtime/data/number.h"
 
 void *rt_import_reserve(RtPool *pool, int64_t n, size_t size, RtError *err) {
     enum { LARGE = 4 << 20 };

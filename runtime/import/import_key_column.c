@@ -6,6 +6,7 @@
 #include "import_datum.h"
 #include "import_index.h"
 #include "import_table.h"
+#include "runtime/data/number.h"
 
 /* Is the key's cell a whole number? Texts count in columns that are not declared as text. */
 static bool is_whole(const RtKeyColumn *k, const RtDatum *c, int64_t *v) {

@@ -8,10 +8,6 @@
 /* rt_fields_make() with how->like. */
 gnnc_status rt_fields_like(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
-/* Room for the rows of a table; false: no memory. */
-bool rt_field_reserve(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f);
-/* Numbers with a decimal comma get a point, where it may be none E_FORMAT. */
-gnnc_status rt_column_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtError *err);
 /* E_MISSING: the data lack a table that `like` has columns of. */
 gnnc_status rt_import_like_check(const RtDataset *d, const RtEncoders *like, const char *input,
                                  RtError *err);

@@ -178,3 +178,7 @@ RtWish rt_wish_of(const RtImport *how, const RtWish *w, const char *name) {
     if (got.unknown) got.rare = w->rare ? w->rare : w->unknown ? 0 : how->rare;
     return got;
 }
+
+bool rt_kind_of_cells(rt_col_kind k) {
+    return k != RT_COL_CSR && k != RT_COL_MULTILABEL;
+}

@@ -42,5 +42,7 @@ bool rt_map_put(RtText *to, const RtDataset *d, const char *const *but);
 /* What a column of this name gets by its wish and the import's options: `scale`, `unknown` and
  * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */
 RtWish rt_wish_of(const RtImport *how, const RtWish *wish, const char *name);
+/* Can texts be a column of this kind? */
+bool rt_kind_of_cells(rt_col_kind k);
 
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/data/csv.h"
 #include "import_build.h"
 #include "import_folder.h"
+#include "runtime/data/number.h"
 #include "yaml.h"
 
 typedef struct {

@@ -10,6 +10,8 @@
 #include "import_build.h"
 #include "import_image.h"
 #include "import_like.h"
+#include "import_map.h"
+#include "runtime/data/number.h"
 
 static const char *cell_of(const RtCsv *t, int64_t row, int col) {
     return t->cell[row * t->n_columns + col];
@@ -162,10 +164,6 @@ static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wa
 gnnc_status rt_column_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtError *err) {
     Cells n = t->commas ? count_kinds(t, col) : (Cells){0};
     return read_commas(t, col, wanted, &n, err);
-}
-
-bool rt_kind_of_cells(rt_col_kind k) {
-    return k != RT_COL_CSR && k != RT_COL_MULTILABEL;
 }
 
 /* Who says the kind: --kind, the mapping or the header; NULL: nobody.  *known: there is such one.

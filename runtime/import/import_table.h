@@ -63,8 +63,10 @@ gnnc_status rt_field_guess(RtPool *keep, RtPool *scratch, const RtCsv *t,
 /* What the mapping wishes of cells that are no numbers, and what that leaves open. */
 gnnc_status rt_field_fit(RtPool *keep, RtPool *scratch, const RtCsv *t,
                          const RtFieldsWanted *wanted, RtField *f, RtError *err);
-/* Can texts be a column of this kind? */
-bool rt_kind_of_cells(rt_col_kind k);
+/* Room for the rows of a table; false: no memory. */
+bool rt_field_reserve(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f);
+/* Numbers with a decimal comma get a point, where it may be none E_FORMAT. */
+gnnc_status rt_column_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtError *err);
 /* The encoder of a column of keys, which stands in the table as `from`; NULL: no memory. */
 RtEncoder *rt_key_encoder(RtPool *keep, const char *from);
 /* Keys of the rows as whole numbers; else *v = NULL and they become the table's names. */

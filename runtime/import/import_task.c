@@ -119,39 +119,6 @@ static double answer_of(const RtTask *t, int64_t row, double at) {
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
-/* Makes room for another row. */
-static gnnc_status grow(RtTask *t) {
-    RtTaskRows *r = &t->rows, old = *r;
-    if (r->n < t->room && r->n < INT32_MAX) return GNNC_OK;
-    t->room = t->room ? 2 * t->room : 1024;
-    if (r->n == INT32_MAX)
-        return rt_fail(t->err, GNNC_E_LIMIT, "query: more than 2^31 - 1 rows to learn from");
-    r->entity = RT_NEWN(t->pool, int32_t, t->room);
-    r->time = RT_NEWN(t->pool, double, t->room);
-    r->answer = RT_NEWN(t->pool, double, t->room *rt_task_width(r));
-    r->part = RT_NEWN(t->pool, int8_t, t->room);
-    if (!r->entity || !r->time || !r->answer || !r->part) return rt_fail_nomem(t->err, "task");
-    if (!old.n) return GNNC_OK;
-    memcpy(r->entity, old.entity, (size_t)old.n * sizeof *r->entity);
-    memcpy(r->time, old.time, (size_t)old.n * sizeof *r->time);
-    memcpy(r->answer, old.answer, (size_t)(old.n * rt_task_width(r)) * sizeof *r->answer);
-    memcpy(r->part, old.part, (size_t)old.n * sizeof *r->part);
-    const void *arrays[] = {old.entity, old.time, old.answer, old.part};
-    for (int i = 0; i < 4; i++) rt_pool_drop(t->pool, arrays[i]);
-    return GNNC_OK;
-}
-
-gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part) {
-    RtTaskRows *r = &t->rows;
-    gnnc_status st = grow(t);
-    if (st != GNNC_OK) return st;
-    r->entity[r->n] = (int32_t)entity;
-    r->time[r->n] = at;
-    memcpy(&r->answer[r->n * rt_task_width(r)], answer, (size_t)rt_task_width(r) * sizeof *answer);
-    r->part[r->n++] = (int8_t)part;
-    return GNNC_OK;
-}
-
 static bool holds(const RtTask *t, const RtQueryExpr *e, int64_t entity, double at) {
     return !e || rt_query_test(e, entity, at, t->scratch) == 1;
 }

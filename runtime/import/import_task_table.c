@@ -339,3 +339,99 @@ gnnc_status rt_task_end(RtTask *t) {
     gnnc_status st = check_parts(t);
     return st == GNNC_OK ? put_table(t) : st;
 }
+
+/* ---- rows -------- */
+/* Makes room for another row. */
+static gnnc_status grow(RtTask *t) {
+    RtTaskRows *r = &t->rows, old = *r;
+    if (r->n < t->room && r->n < INT32_MAX) return GNNC_OK;
+    t->room = t->room ? 2 * t->room : 1024;
+    if (r->n == INT32_MAX)
+        return rt_fail(t->err, GNNC_E_LIMIT, "query: more than 2^31 - 1 rows to learn from");
+    r->entity = RT_NEWN(t->pool, int32_t, t->room);
+    r->time = RT_NEWN(t->pool, double, t->room);
+    r->answer = RT_NEWN(t->pool, double, t->room *rt_task_width(r));
+    r->part = RT_NEWN(t->pool, int8_t, t->room);
+    if (!r->entity || !r->time || !r->answer || !r->part) return rt_fail_nomem(t->err, "task");
+    if (!old.n) return GNNC_OK;
+    memcpy(r->entity, old.entity, (size_t)old.n * sizeof *r->entity);
+    memcpy(r->time, old.time, (size_t)old.n * sizeof *r->time);
+    memcpy(r->answer, old.answer, (size_t)(old.n * rt_task_width(r)) * sizeof *r->answer);
+    memcpy(r->part, old.part, (size_t)old.n * sizeof *r->part);
+    const void *arrays[] = {old.entity, old.time, old.answer, old.part};
+    for (int i = 0; i < 4; i++) rt_pool_drop(t->pool, arrays[i]);
+    return GNNC_OK;
+}
+
+gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part) {
+    RtTaskRows *r = &t->rows;
+    gnnc_status st = grow(t);
+    if (st != GNNC_OK) return st;
+    r->entity[r->n] = (int32_t)entity;
+    r->time[r->n] = at;
+    memcpy(&r->answer[r->n * rt_task_width(r)], answer, (size_t)rt_task_width(r) * sizeof *answer);
+    r->part[r->n++] = (int8_t)part;
+    return GNNC_OK;
+}
+
+/* The name of the edges from a task's rows to the items that are their answers. */
+/* ---- lists of items, as links -------- */
+static const char *name_of_links(const RtTask *t) {
+    bool own = t->lists.of == t->entity; /* their edges to the entity have the plain name */
+    return rt_pool_printf(&t->d->pool, "%s__%s%s", t->made->table, t->lists.of->name,
+                          own ? "_ranked" : "");
+}
+
+/* Gives each link the part and time of the row that asks; false: no memory. */
+static bool put_link_columns(RtTask *t, RtTable *to) {
+    RtPool *pool = &t->d->pool;
+    RtColumn *split = add_column(t, to, "split", RT_COL_SPLIT);
+    int8_t *part = RT_NEWN(pool, int8_t, to->count + 1);
+    double *when = RT_NEWN(pool, double, to->count + 1);
+    if (!split || !part || !when) return false;
+    for (int64_t i = 0; i < to->count; i++) {
+        part[i] = t->rows.part[to->src[i]];
+        when[i] = t->rows.time[to->src[i]];
+    }
+    split->n_splits = 1;
+    split->splits = part;
+    RtColumn *time = add_column(t, to, "time", RT_COL_TIME);
+    if (!time) return false;
+    time->f64 = when;
+    time->why = "when it is asked";
+    to->time = time->name;
+    to->time_why = time->why;
+    return true;
+}
+
+/* Tells which rows, keys and events a ranking is about, for those who judge it in SQL. */
+static void tell_ranks(RtTask *t, const char *links) {
+    const RtQueryRows *r = t->lists.asked->rows;
+    RtTaskRanks *to = &t->made->ranks;
+    *to = (RtTaskRanks){.top = t->q.top, .links = links, .items = t->lists.of->name};
+    to->event = r->table->name;
+    to->n_way = r->n_way;
+    to->n_keys = r->n_keys;
+    for (int i = 0; i < r->n_way; i++) to->way[i] = r->way[i]->name;
+    for (int i = 0; i < r->n_keys; i++) to->key[i] = r->key[i]->name;
+}
+
+gnnc_status rt_task_put_items(RtTask *t, RtTable *to) {
+    const RtTaskLists *l = &t->lists;
+    RtPool *pool = &t->d->pool;
+    int32_t *src = RT_NEWN(pool, int32_t, l->n + 1), *dst = RT_NEWN(pool, int32_t, l->n + 1);
+    const char *name = name_of_links(t);
+    if (!src || !dst || !name) return rt_fail_nomem(t->err, "task");
+    for (int64_t row = 0, i = 0; row < t->rows.n; row++)
+        for (; i < l->end[row]; i++) {
+            src[i] = (int32_t)row;
+            dst[i] = l->item[i];
+        }
+    *to = (RtTable){.name = name, .count = l->n, .graph = -1, .src = src, .dst = dst};
+    to->src_type = t->d->n_nodes; /* the task's, which comes last */
+    to->dst_type = (int)(l->of - t->d->nodes);
+    to->why = t->made->asked;
+    if (!put_link_columns(t, to)) return rt_fail_nomem(t->err, "task");
+    tell_ranks(t, name);
+    return GNNC_OK;
+}

@@ -7,6 +7,7 @@
 #include "runtime/data/csv.h"
 #include "runtime/data/encoder.h"
 #include "query.h"
+#include "runtime/data/number.h"
 
 /* LIKE of SQL: % any characters, _ one; ASCII letters in any case, as SQLite has it. */
 static bool is_like(const char *s, const char *pattern) {

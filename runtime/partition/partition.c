@@ -6,8 +6,7 @@
 #include "runtime/partition/metis_cut.h"
 
 enum {
-    FORGET_EDGES = 1 << 22, /* read before their pages are given back */
-    WEIGHTS_MOST = 8        /* that METIS balances: each makes its cut worse */
+    WEIGHTS_MOST = 8 /* that METIS balances: each makes its cut worse */
 };
 
 /* ---- units ----------------------------------------------------------------------------------- */
@@ -52,26 +51,6 @@ static gnnc_status list_units(RtUnits *u, RtError *err) {
 
 static int64_t unit_of(const RtUnits *u, int type, int32_t row) {
     return u->first[u->of_type[type]] + (u->graph[type] ? u->graph[type][row] : row);
-}
-
-/* Calls visit(to, a, b) for each edge of the table whose ends are different units, a and b. A unit
- * is what goes to one part as a whole: a node, or a graph with all of its nodes. */
-static void edges_of(const RtUnits *u, const RtTable *t,
-                     void (*visit)(void *to, int64_t a, int64_t b), void *to) {
-    const int32_t *src_graph = u->graph[t->src_type], *dst_graph = u->graph[t->dst_type];
-    int64_t src_first = u->first[u->of_type[t->src_type]];
-    int64_t dst_first = u->first[u->of_type[t->dst_type]];
-    for (int64_t e = 0; e < t->count; e++) {
-        int64_t a = src_first + (src_graph ? src_graph[t->src[e]] : t->src[e]);
-        int64_t b = dst_first + (dst_graph ? dst_graph[t->dst[e]] : t->dst[e]);
-        if (a != b) visit(to, a, b);
-        if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
-    }
-    rt_dataset_forget_pages(u->d);
-}
-
-void rt_units_edges(const RtUnits *u, void (*visit)(void *to, int64_t a, int64_t b), void *to) {
-    for (int i = 0; i < u->d->n_edges; i++) edges_of(u, &u->d->edges[i], visit, to);
 }
 
 /* ---- what is balanced ------------------------------------------------------------------------ */
@@ -271,7 +250,7 @@ static void tell_edges(Told *w, EdgeFn *tell) {
         for (int64_t e = 0; e < t->count; e++) {
             tell(w, t, e, w->part[unit_of(u, t->src_type, t->src[e])],
                  w->part[unit_of(u, t->dst_type, t->dst[e])]);
-            if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
+            if (e % RT_FORGET_EDGES == RT_FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
         }
         rt_dataset_forget_pages(u->d);
     }

@@ -7,6 +7,8 @@
 #include "runtime/data/cache.h"
 #include "runtime/data/dataset.h"
 
+enum { RT_FORGET_EDGES = 1 << 22 }; /* read before their pages are given back */
+
 typedef enum {
     RT_PARTITION_CHOOSE, /* METIS where it fits into `memory`, else STREAM */
     RT_PARTITION_METIS,

@@ -195,58 +195,6 @@ RtSampleCounters rt_sampler_counters(const RtSampler *s) {
     return (RtSampleCounters){s->n_batches, s->growth.n_grown, s->growth.held_bytes};
 }
 
-/* ---- room in a batch ------------------------------------------------------------------------ */
-/* Makes room for n nodes of the type, keeping those that are there; trees: with the tree of
- * each. */
-gnnc_status rt_nodes_reserve(RtBatch *b, int type, int64_t n, bool trees, RtError *err) {
-    RtBatchNodes *v = &b->nodes[type];
-    gnnc_status st;
-    if (n > INT32_MAX)
-        return rt_fail(err, GNNC_E_RANGE, "a batch of %lld nodes: at most 2^31 - 1 are possible",
-                       (long long)n);
-    TRY(st, rt_grow(&b->growth, &v->id_buf, n, sizeof *v->id, v->n, err));
-    v->id = v->id_buf.p;
-    if (!trees) goto out;
-    TRY(st, rt_grow(&b->growth, &v->tree_buf, n, sizeof *v->tree, v->n, err));
-    v->tree = v->tree_buf.p;
-out:
-    return st;
-}
-
-gnnc_status rt_edges_open(RtBatch *b, int rel, int64_t n_dst, RtError *err) {
-    RtBatchEdges *e = &b->edges[rel];
-    int64_t have = b->edges[rel].ptr ? e->by_src.n_groups : 0; /* until grouped: bounds in ptr */
-    gnnc_status st = rt_grow(&b->growth, &e->ptr_buf, n_dst + 1, sizeof *e->ptr, have, err);
-    if (st != GNNC_OK) return st;
-    e->ptr = e->ptr_buf.p;
-    e->by_src.n_groups = n_dst + 1;
-    e->ptr[0] = 0;
-    return GNNC_OK;
-}
-
-/* Makes room for n edges of the relation, keeping those of earlier hops. */
-gnnc_status rt_edges_reserve(const RtSampler *s, RtBatch *b, int rel, int64_t n, RtError *err) {
-    RtBatchEdges *e = &b->edges[rel];
-    const RtSampleRel *r = &s->g.rel[rel];
-    gnnc_status st;
-    if (n > INT32_MAX)
-        return rt_fail(err, GNNC_E_RANGE, "a batch of %lld edges: at most 2^31 - 1 are possible",
-                       (long long)n);
-    int64_t have = e->end[s->spec.how.n_hops]; /* emitted by earlier hops */
-    TRY(st, rt_grow(&b->growth, &e->src_buf, n, sizeof *e->src, have, err));
-    TRY(st, rt_grow(&b->growth, &e->dst_buf, n, sizeof *e->dst, have, err));
-    TRY(st, rt_grow(&b->growth, &e->pos_buf, n, sizeof *e->pos, have, err));
-    e->src = e->src_buf.p;
-    e->dst = e->dst_buf.p;
-    e->pos = e->pos_buf.p;
-    e->id = NULL;
-    if (!r->id && !r->wide) goto out;
-    TRY(st, rt_grow(&b->growth, &e->id_buf, n, sizeof *e->id, have, err));
-    e->id = e->id_buf.p;
-out:
-    return st;
-}
-
 /* ---- the course of a batch -------- */
 /* Empties the batch; memory stays. */
 static void clear(const RtSampler *s, RtBatch *b) {

@@ -482,3 +482,13 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     if (st == GNNC_OK) rt_scalars_read_logs(t);
     return st;
 }
+
+int rt_trainer_prediction(const gnnc_trainer *t) {
+    const rt_phase *ph = rt_phase_of(t->program, RT_PHASE_PREDICT);
+    const rt_program *p = t->program;
+    for (int b = 0; ph && b < p->n_bufs; b++) {
+        const rt_buf *o = &p->bufs[b];
+        if (o->role == RT_OUT_PRED && o->phase == ph - p->phases) return b;
+    }
+    return -1;
+}

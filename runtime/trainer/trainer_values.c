@@ -64,16 +64,6 @@ const char *gnnc_trainer_dumped(const gnnc_trainer *t, int i) {
     return NULL;
 }
 
-int rt_trainer_prediction(const gnnc_trainer *t) {
-    const rt_phase *ph = rt_phase_of(t->program, RT_PHASE_PREDICT);
-    const rt_program *p = t->program;
-    for (int b = 0; ph && b < p->n_bufs; b++) {
-        const rt_buf *o = &p->bufs[b];
-        if (o->role == RT_OUT_PRED && o->phase == ph - p->phases) return b;
-    }
-    return -1;
-}
-
 gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
                                  int64_t dim[GNNC_MAX_RANK]) {
     RT_NOT_NULL(t, data);

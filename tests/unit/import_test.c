@@ -6,6 +6,7 @@
 #include "csv_util.h"
 #include "frontend/import/import_main.h"
 #include "runtime/data/dates.h"
+#include "runtime/data/number.h"
 #include "runtime/import/import_split.h"
 #include "runtime/import/pickle.h"
 #include "rt_test_util.h"
