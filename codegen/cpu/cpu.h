@@ -136,6 +136,8 @@ void cpu_block(CgFn *f, const LStmt *s);
 void cpu_block_until(CgFn *f, const LStmt *s, const LStmt *end);
 /* Emits the evaluation of a size in the entry block. */
 LLVMValueRef cpu_size(CgFn *f, const Expr *e);
+/* The larger or smaller of two sizes, as the predicate says. */
+LLVMValueRef cpu_select_size(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y);
 /* Reserves aligned stack memory in the entry block. */
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 /* A new basic block at the end of the function. */

@@ -6,57 +6,6 @@
  * do not overlap). */
 #include "codegen/cpu/cpu.h"
 
-LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
-    return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
-}
-
-LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
-    LLVMTypeRef type = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
-    LLVMValueRef at = LLVMBuildAlloca(f->g->entry, type, "");
-    LLVMSetAlignment(at, 64);
-    return at;
-}
-
-/* ---- symbolic sizes: evaluated once, in the entry block ------------------------- */
-
-/* The size of a symbol, loaded once in the entry block. */
-static LLVMValueRef load_size(CgFn *f, const Sym *s) {
-    Cg *g = f->g;
-    if (f->sym[s->id]) return f->sym[s->id];
-    LLVMValueRef at = cpu_i64(g, s->id);
-    at = LLVMBuildInBoundsGEP2(g->entry, g->i64, f->n, &at, 1, "");
-    LLVMValueRef v = LLVMBuildLoad2(g->entry, g->i64, at, s->name);
-    LLVMSetMetadata(v, g->md_invariant,
-                    LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, NULL, 0)));
-    return f->sym[s->id] = v;
-}
-
-/* The larger or smaller of two sizes, as the predicate says. */
-static LLVMValueRef select_size(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
-}
-
-LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
-    Cg *g = f->g;
-    if (e->kind == EX_CONST) return cpu_i64(g, e->c);
-    if (e->kind == EX_SYM) return load_size(f, e->sym);
-    LLVMValueRef x = cpu_size(f, e->a), y = cpu_size(f, e->b);
-    switch (e->kind) {
-    case EX_ADD:
-        return LLVMBuildNSWAdd(g->entry, x, y, "");
-    case EX_MUL:
-        return LLVMBuildNSWMul(g->entry, x, y, "");
-    case EX_CEILDIV:
-        x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cpu_i64(g, 1), ""), "");
-        return LLVMBuildSDiv(g->entry, x, y, "");
-    case EX_MAX:
-        return select_size(g, LLVMIntSGT, x, y);
-    default:
-        assert(e->kind == EX_MIN);
-        return select_size(g, LLVMIntSLT, x, y);
-    }
-}
-
 /* ---- statements ---------------------------------------------------------------------- */
 
 /* Emits a conditional block. In a vector loop the condition may differ between lanes: then the body
@@ -257,8 +206,8 @@ static LLVMValueRef clamp_bound(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMVa
     Cg *g = f->g;
     LLVMValueRef zero = cpu_i64(g, 0);
     x = LLVMBuildNSWSub(g->entry, x, at, "");
-    x = select_size(g, LLVMIntSGT, x, zero);
-    return select_size(g, LLVMIntSLT, x, extent);
+    x = cpu_select_size(g, LLVMIntSGT, x, zero);
+    return cpu_select_size(g, LLVMIntSLT, x, extent);
 }
 
 /* Emits several independent parallel loops of one kernel. Their ranges are concatenated: the kernel

@@ -1,4 +1,4 @@
-/* Types, constants and lane forms of LLVM values. */
+/* Types, constants, sizes and lane forms of LLVM values; blocks and memory of a function. */
 #include "codegen/cpu/cpu.h"
 
 /* The LLVM type that a value of element type dt has in a register: values of 16 bits are computed
@@ -155,4 +155,55 @@ LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     if (dt != DT_F16) return v;
     v = LLVMBuildFPTrunc(g->b, v, cpu_vector_type(g->f16, w), "");
     return LLVMBuildBitCast(g->b, v, cpu_vector_type(g->i16, w), "");
+}
+
+/* ---- blocks, and memory of the function -------- */
+LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
+    return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
+}
+
+LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
+    LLVMTypeRef type = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
+    LLVMValueRef at = LLVMBuildAlloca(f->g->entry, type, "");
+    LLVMSetAlignment(at, 64);
+    return at;
+}
+
+/* ---- symbolic sizes: evaluated once, in the entry block -------- */
+/* The size of a symbol, loaded once in the entry block. */
+static LLVMValueRef load_size(CgFn *f, const Sym *s) {
+    Cg *g = f->g;
+    if (f->sym[s->id]) return f->sym[s->id];
+    LLVMValueRef at = cpu_i64(g, s->id);
+    at = LLVMBuildInBoundsGEP2(g->entry, g->i64, f->n, &at, 1, "");
+    LLVMValueRef v = LLVMBuildLoad2(g->entry, g->i64, at, s->name);
+    LLVMSetMetadata(v, g->md_invariant,
+                    LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, NULL, 0)));
+    return f->sym[s->id] = v;
+}
+
+/* The larger or smaller of two sizes, as the predicate says. */
+LLVMValueRef cpu_select_size(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
+    return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
+}
+
+LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
+    Cg *g = f->g;
+    if (e->kind == EX_CONST) return cpu_i64(g, e->c);
+    if (e->kind == EX_SYM) return load_size(f, e->sym);
+    LLVMValueRef x = cpu_size(f, e->a), y = cpu_size(f, e->b);
+    switch (e->kind) {
+    case EX_ADD:
+        return LLVMBuildNSWAdd(g->entry, x, y, "");
+    case EX_MUL:
+        return LLVMBuildNSWMul(g->entry, x, y, "");
+    case EX_CEILDIV:
+        x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cpu_i64(g, 1), ""), "");
+        return LLVMBuildSDiv(g->entry, x, y, "");
+    case EX_MAX:
+        return cpu_select_size(g, LLVMIntSGT, x, y);
+    default:
+        assert(e->kind == EX_MIN);
+        return cpu_select_size(g, LLVMIntSLT, x, y);
+    }
 }

@@ -25,15 +25,6 @@ static void close_table(Host *h, int n) {
     if (n > 0) host_puts(h, "};\n\n");
 }
 
-/* The runtime's constant for an element type, as "RT_F32". */
-const char *host_dtype(DType t) {
-    static const char *const name[] = {
-#define DTYPE(id, text, bytes, c) "RT_" #id,
-#include "runtime/contract.def"
-    };
-    return name[t];
-}
-
 /* ---- spaces, columns, maps ------------------------------------------------------------- */
 
 /* The buffer with the condition of each edge, for an edge space that keeps the edges where it

@@ -86,3 +86,12 @@ const char *host_unique(Arena *a, const char *prefix, const char *name, const ch
     for (int i = 2; is_taken(names, n, unique); i++) unique = arena_printf(a, "%s_%d", s, i);
     return unique;
 }
+
+/* The runtime's constant for an element type, as "RT_F32". */
+const char *host_dtype(DType t) {
+    static const char *const name[] = {
+#define DTYPE(id, text, bytes, c) "RT_" #id,
+#include "runtime/contract.def"
+    };
+    return name[t];
+}

@@ -371,3 +371,29 @@ bool plan_parse_match(PlanReader *r) {
     r->tails.n = 0;
     return match_loops(r) && find_blocks(r);
 }
+
+/* Reads the name of a buffer; *buf gets its number. False after a diagnostic. */
+bool plan_parse_buf(PlanReader *r, int *buf) {
+    Span at = r->p.tok.span;
+    const char *name = NULL;
+    if (!parse_name(&r->p, "the name of a buffer", &name)) return false;
+    const PBuf *b = strmap_get(&r->bufs, name);
+    if (!b) return parse_fail(&r->p, DIAG_E0542, at, "there is no buffer '%s'", name);
+    *buf = b->id;
+    return true;
+}
+
+/* Reads two numbers, "3..14", that follow the current word. */
+bool plan_parse_range(PlanReader *r, int *first, int *last) {
+    const char *end = text_line_end(r->p.p, r->p.end), *s = r->p.p;
+    char text[64];
+    size_t n = (size_t)(end - s) < sizeof text - 1 ? (size_t)(end - s) : sizeof text - 1;
+    int used = 0;
+    memcpy(text, s, n);
+    text[n] = 0;
+    if (sscanf(text, " %9d..%9d%n", first, last, &used) != 2 || !used)
+        return parse_expected(&r->p, "'steps' and two numbers, as '3..14'");
+    r->p.p = s + used;
+    parse_lex_next(&r->p);
+    return true;
+}

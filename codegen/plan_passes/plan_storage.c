@@ -291,3 +291,13 @@ const Pass plan_pass_store_values = {
     .run_plan = run,
     .required = true,
 };
+
+PFusionKind cg_fusion_kind(const Lower *lo, const Op *op) {
+    if (op->ext) return PF_CALL;
+    if (op->kind == OP_LOOP) return PF_LOOP;
+    if (op_has(op, OPT_EFFECT)) return PF_EFFECT;
+    if (op->kind == OP_RANK) return PF_RANK;
+    if (op->kind == OP_CONCAT) return PF_CONCAT;
+    if (cg_info(lo, op)->gemm) return PF_GEMM;
+    return cg_is_long_reduction(op) ? PF_SUM : PF_ROWS;
+}
