@@ -173,14 +173,6 @@ static void load_prelude(Loader *l, const char *path) {
 }
 
 /* ---- models -------- */
-/* The first recipe of a model in the file; NULL: it has none. */
-const Ast *fe_train_of(const Ast *file, const Ast *model) {
-    for (int i = 0; i < file->n; i++)
-        if (file->kid[i]->kind == AST_TRAIN && strcmp(file->kid[i]->text, model->text) == 0)
-            return file->kid[i];
-    return NULL;
-}
-
 /* The last model of that name in the file; name NULL: the last of all. NULL: there is none. */
 static const Ast *find_model(const Ast *file, const char *name) {
     const Ast *last = NULL;
@@ -207,66 +199,9 @@ static void check_trains(Elab *e, const Ast *file) {
         if (!model)
             diag_add(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file%s", t->text,
                      model_advice(e, file, t->text));
-        else if (fe_train_of(file, model) != t)
+        else if (elab_train_of(file, model) != t)
             diag_add(e->c, DIAG_E0306, t->span, "the model '%s' has a recipe already", t->text);
     }
-}
-
-/* The graph that the first parameter of a model names. NULL after a diagnostic. */
-static const Ast *graph_of(Elab *e, const Ast *model) {
-    const Ast *formals = model->kid[0], *g = formals->n ? formals->kid[0] : NULL;
-    const Ast *type = g ? g->kid[0] : NULL;
-    const Ast *decl = type ? strmap_get(&e->globals, type->text) : NULL;
-    if (!type || g->flag)
-        diag_add(e->c, DIAG_E0311, model->span,
-                 "the first parameter of a model is its graph: %s(g: Graph)", model->text);
-    else if (!decl || decl->kind != AST_GRAPH) {
-        diag_add(e->c, DIAG_E0311, type->span, "there is no graph '%s'", type->text);
-        return NULL;
-    }
-    return type && !g->flag ? decl : NULL;
-}
-
-/* Whether a model declares that it gives a tensor; reported if not. */
-static bool result_is_tensor(Elab *e, const Ast *model) {
-    const Ast *t = model->kid[1];
-    if (t && elab_type_is_tensor(t)) return true;
-    diag_add(e->c, DIAG_E0311, t ? t->span : model->span,
-             "a model says what tensor it gives: model %s(..) -> f32[node, C]", model->text);
-    return false;
-}
-
-/* Reports a -D whose name is neither a parameter of the model nor a constant. */
-static void check_defines(Elab *e, const Ast *model) {
-    const Ast *formals = model->kid[0];
-    Names known = {0};
-    for (int j = 1; j < formals->n; j++) elab_names_add(e, &known, formals->kid[j]->text);
-    for (int i = 0; i < e->constants.cap; i++)
-        if (e->constants.key[i]) elab_names_add(e, &known, e->constants.key[i]);
-    for (int i = 0; i < e->opt->n_defs; i++) {
-        const char *name = e->opt->defs[i].name;
-        bool found = strmap_has(&e->constants, name);
-        for (int j = 1; j < formals->n; j++)
-            found = found || strcmp(formals->kid[j]->text, name) == 0;
-        if (!found && name[strcspn(name, ":@ ")])
-            diag_add(e->c, DIAG_E0309, (Span){0},
-                     "-D %s: a name stands before '='; its type and precision stand in the model",
-                     name);
-        else if (!found)
-            diag_add(e->c, DIAG_E0309, (Span){0},
-                     "-D %s: the model '%s' has no parameter of that name%s", name, model->text,
-                     elab_names_advice(e, name, &known));
-    }
-}
-
-/* Elaborates a model and its recipe (NULL = none) into the module: its graph, then its phases. */
-void elab_model(Elab *e, const Ast *model, const Ast *train) {
-    const Ast *graph = graph_of(e, model);
-    if (!graph || !result_is_tensor(e, model)) return;
-    elab_graph(e, graph);
-    check_defines(e, model);
-    elab_check_settable(e, model);
-    if (e->c->n_errors < e->c->max_errors) elab_phases(e, model, train);
 }
 
 /* The name of a file without its folder and suffix, which names the module. */
@@ -310,7 +245,7 @@ static Module *elab_file(Elab *e, const Ast *file) {
     if (!file) return NULL;
     check_trains(e, file);
     const Ast *model = choose_model(e, file);
-    if (model) elab_model(e, model, fe_train_of(file, model));
+    if (model) elab_model(e, model, elab_train_of(file, model));
     elab_check_other_models(e, file, model);
     elab_check_unused(e, file);
     if (e->opt->notes) {

@@ -8,11 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool cli_makes_program(const CliOptions *o) {
-    return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_PYTHON ||
-           o->emit == OUT_ROWS_OBJ;
-}
-
 TargetOptions cli_target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }

@@ -123,3 +123,8 @@ const char *cli_check_options(Arena *a, CliOptions *o) {
     if (!why) why = check_interpreted(a, o);
     return why ? why : name_model(a, o);
 }
+
+const char *cli_manual_form(int i) {
+    static const char *const forms[] = {"man", "bash", "zsh", "fish", "thresholds", "words"};
+    return i < (int)COUNT(forms) ? forms[i] : NULL;
+}

@@ -247,3 +247,7 @@ bool cli_make_library(Ctx *c, const CliParts *l, CliLibrary n) {
     vec_push(c->a, &f, ((CliFile){.link = soname, .to = arena_printf(c->a, "%s%s", n.dir, so)}));
     return ok && cli_install_all(c, f.v, f.n);
 }
+
+const char *cli_rows_name(Ctx *c, const CliOptions *o) {
+    return arena_printf(c->a, "%s_rows", o->name ? o->name : "model");
+}

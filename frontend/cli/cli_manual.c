@@ -7,11 +7,6 @@
 #include "frontend/import/import_main.h"
 #include "passes/threshold.h"
 
-const char *cli_manual_form(int i) {
-    static const char *const forms[] = {"man", "bash", "zsh", "fish", "thresholds", "words"};
-    return i < (int)COUNT(forms) ? forms[i] : NULL;
-}
-
 /* Writes text so that roff prints it as it is: hyphens are minus signs, and a line begins no
  * request. */
 static void put(FILE *to, const char *s) {

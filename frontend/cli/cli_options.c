@@ -775,3 +775,8 @@ bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
     if (why) fprintf(err, "gnnc: %s; see gnnc --help\n", why);
     return !why;
 }
+
+bool cli_makes_program(const CliOptions *o) {
+    return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_PYTHON ||
+           o->emit == OUT_ROWS_OBJ;
+}

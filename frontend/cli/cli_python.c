@@ -23,10 +23,6 @@ typedef struct {
     VEC(CliWheelFile) packed;
 } Package;
 
-const char *cli_rows_name(Ctx *c, const CliOptions *o) {
-    return arena_printf(c->a, "%s_rows", o->name ? o->name : "model");
-}
-
 /* The name of the wheel's distribution, which is in small letters. */
 static const char *distribution(Ctx *c, CliLibrary n) {
     char *s = arena_strndup(c->a, n.base, strlen(n.base));

@@ -186,11 +186,6 @@ static LspAnswer *find_answer(const char *method) {
     return NULL;
 }
 
-void lsp_fail(Request *r, LspError error, const char *why) {
-    if (!r->error) r->message = why;
-    if (!r->error) r->error = error;
-}
-
 typedef struct {
     Lsp *l;
     const char *method;

@@ -556,3 +556,8 @@ void lsp_symbols(Request *r) {
     }
     json_end(r->j);
 }
+
+void lsp_fail(Request *r, LspError error, const char *why) {
+    if (!r->error) r->message = why;
+    if (!r->error) r->error = error;
+}

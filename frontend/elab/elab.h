@@ -407,6 +407,7 @@ void elab_refuse_settable(Elab *e, const Ast *file); /* layers and functions hav
 Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
 void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
+const Ast *elab_train_of(const Ast *file, const Ast *model); /* its recipe; NULL: it has none */
 /* A loss or metric of a recipe: a function with its weight and extra arguments. */
 typedef struct {
     const Ast *at;
@@ -451,6 +452,8 @@ void elab_links_begin(Elab *e, LinksMode mode);
 LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training);
 /* The dimensions of what such a model gives. */
 int elab_links_dims(const Elab *e, Space **dims);
+Space *elab_links_space(Elab *e, RelKind k, Space *of, Span at);
+/* elab_link_terms.c: their losses and metrics */
 typedef struct LinkTask {
     Elab *e;
     const Ast *model, *item; /* item: the recipe's target */
@@ -468,6 +471,5 @@ void elab_check_unused(Elab *e, const Ast *file);
 /* Warns of layers of the model that its result and loss do not depend on. */
 void elab_check_unreached(Elab *e);
 void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen);
-const Ast *fe_train_of(const Ast *file, const Ast *model);
 
 #endif

@@ -8,13 +8,6 @@
 
 #include "ir/op/elementwise.h"
 
-/* The value of the argument `name = ..` of a call; NULL: the call has none of that name. */
-const Value *elab_arg_named(const Args *args, const char *name) {
-    for (int i = 0; i < args->n_named; i++)
-        if (strcmp(args->name[i], name) == 0) return &args->named[i];
-    return NULL;
-}
-
 /* Where the argument `name = ..` stands; the whole call, if it has none of that name. */
 static Span arg_named_at(const Args *args, const char *name) {
     for (int i = 0; i < args->n_named; i++)

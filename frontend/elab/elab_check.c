@@ -245,6 +245,6 @@ void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
         none.n_defs = 0;
         none.settable = NULL;
         s.opt = &none;
-        elab_model(&s, d, fe_train_of(file, d));
+        elab_model(&s, d, elab_train_of(file, d));
     }
 }

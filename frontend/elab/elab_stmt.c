@@ -43,14 +43,6 @@ void elab_bind(Elab *e, const char *name, Value v) {
 }
 
 /* ---- names of instances -------------------------------------------------------------------- */
-/* The path of an instance in checkpoints: the names from the model down to it, with dots. */
-const char *elab_inst_path(Elab *e, const Inst *inst) {
-    if (!inst) return "";
-    const char *up = inst->parent ? elab_inst_path(e, inst->parent) : "";
-    if (!inst->name) return up;
-    return *up ? arena_printf(e->a, "%s.%s", up, inst->name) : inst->name;
-}
-
 /* Whether v is a layer instance without a name, or holds one. */
 static bool has_unnamed(Value v) {
     if (v.kind == VAL_INST) return !v.inst->name;

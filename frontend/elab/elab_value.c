@@ -201,3 +201,18 @@ const char *elab_source_text(Elab *e, Span at) {
     p += at.col - 1;
     return arena_printf(e->a, "'%.*s'", (int)(at.end_col - at.col), p);
 }
+
+/* The path of an instance in checkpoints: the names from the model down to it, with dots. */
+const char *elab_inst_path(Elab *e, const Inst *inst) {
+    if (!inst) return "";
+    const char *up = inst->parent ? elab_inst_path(e, inst->parent) : "";
+    if (!inst->name) return up;
+    return *up ? arena_printf(e->a, "%s.%s", up, inst->name) : inst->name;
+}
+
+/* The value of the argument `name = ..` of a call; NULL: the call has none of that name. */
+const Value *elab_arg_named(const Args *args, const char *name) {
+    for (int i = 0; i < args->n_named; i++)
+        if (strcmp(args->name[i], name) == 0) return &args->named[i];
+    return NULL;
+}
