@@ -1,10 +1,12 @@
-/* Trainers of one model in threads that share the rows of data in parts, and send them to each
- * other by copies; rows are computed while others come.  The first saves what they learned, which
- * is to be the same for any number of them.  For tests/tsan, with a program of --parts.
+/* Trainers of one model in threads that share the rows of data in parts, or the steps of updates,
+ * and send them to each other by copies; rows are computed while others come, batches are drawn
+ * while steps are sent.  The first saves what they learned, which is to be the same for any number
+ * of them.  For tests/tsan, with a program of --parts, or one whose recipe has `accumulate`.
  *
- *     rows_threads DATA PROCESSES OUT */
+ *     rows_threads DATA PROCESSES OUT [steps] */
 #include <gnnc.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ typedef struct {
     Wire *wire;
     int rank;
     const char *data, *out;
+    bool steps; /* they share no rows */
     gnnc_counters count;
     pthread_t thread;
 } Process;
@@ -68,6 +71,7 @@ static gnnc_status learn(Process *p, gnnc_trainer *t) {
                          .user = p};
     gnnc_status st = gnnc_trainer_set_int(t, "threads", 2);
     if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "serial_ns", 0);
+    if (st == GNNC_OK && p->steps) st = gnnc_trainer_set_int(t, "workers", 2);
     if (st == GNNC_OK) st = gnnc_trainer_set_processes(t, &is);
     if (st == GNNC_OK) st = gnnc_trainer_load(t, p->data);
     for (int i = 0; i < EPOCHS && st == GNNC_OK; i++) st = gnnc_trainer_epoch(t);
@@ -90,17 +94,18 @@ static void *process(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    Wire wire = {.n = argc == 4 ? atoi(argv[2]) : 0};
+    bool steps = argc == 5 && strcmp(argv[4], "steps") == 0;
+    Wire wire = {.n = argc == 4 || steps ? atoi(argv[2]) : 0};
     Process all[MOST];
     if (wire.n < 1 || wire.n > MOST) return 2;
     pthread_barrier_init(&wire.all, NULL, (unsigned)wire.n);
     for (int r = 0; r < wire.n; r++) {
-        all[r] = (Process){&wire, r, argv[1], argv[3], {0}, 0};
+        all[r] = (Process){&wire, r, argv[1], argv[3], steps, {0}, 0};
         if (pthread_create(&all[r].thread, NULL, process, &all[r])) return 1;
     }
     for (int r = 0; r < wire.n; r++) pthread_join(all[r].thread, NULL);
     for (int r = 0; r < wire.n; r++)
-        if (wire.n > 1 && all[r].count.beside_bytes == 0) {
+        if (wire.n > 1 && !steps && all[r].count.beside_bytes == 0) {
             fprintf(stderr, "rank %d computed nothing while rows came\n", r);
             return 1;
         }

@@ -6,6 +6,7 @@ import array
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -297,8 +298,8 @@ for n, steps, m in ((3, 4, 2), (2, 7, 4), (4, 1, 1), (1, 5, 3)):
     check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
 
 
-def started(n, job, *options, exe="./gcn"):
-    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), exe, "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
+def started(n, job, *options, exe="./gcn", wrapper=()):
+    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), *wrapper, exe, "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
                                    "--log=none", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
     for _ in range(2400):
@@ -328,6 +329,21 @@ for k in range(KILLS):
     for m, to in ((1, "a"), (1 + n % 4, "b")):
         told(m, exe, CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
     check(f"{job}: gone on with in another number", bytes_of("a") == bytes_of("b"))
+if shutil.which("prlimit"):  # the first's disk is full: a file cannot grow, as ENOSPC has it
+    job = "full"
+    # a write beyond the limit is to fail, not to kill
+    p = started(3, job, "--save-every", "3", wrapper=["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+    begun, files = time.time(), set(os.listdir())
+    run("prlimit", "--pid", str(ranks_of("./gcn", job)[0]), "--fsize=1000")
+    text = p.communicate(timeout=200)[0]
+    lines = [line for line in text.splitlines() if "error:" in line]
+    check("a full disk: all end within seconds, with one line", p.returncode and time.time() - begun < 60 and not ranks_of("./gcn", job)
+          and len(lines) == 1 and "full: cannot write: File too large" in lines[0], text)
+    check("a full disk: nothing half-written", set(os.listdir()) == files, set(os.listdir()) ^ files)
+    n_epochs = str(epochs_in(job) + 4)
+    for m, to in ((1, "a"), (2, "b")):
+        told(m, "./gcn", CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
+    check("a full disk: gone on with, the same bits", bytes_of("a") == bytes_of("b"))
 job = "hangs"  # one stands still
 p = started(3, job, "--save-every", "3", "--patience", "2", exe="./wide_gcn")
 begun = time.time()
