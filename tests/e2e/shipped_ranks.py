@@ -4,6 +4,7 @@ update (`accumulate`, which the test adds); the same bits in any number.
 With GNNC_KILLS=N also killed N times, all models in turn, and gone on with in another number; what is done is kept in kills.ID.txt,
 ID of the compiler, and not done again.  usage: shipped_ranks.py GNNC TOP.  Prints `N passed, N failed`."""
 import hashlib
+import json
 import os
 import random
 import signal
@@ -80,6 +81,25 @@ for i, name in enumerate(BATCH):
         trained(n, name, f"{name}.{n}", EPOCHS[name], by=LOOPBACK if (i + n) % 2 else [])
         check(f"{name}: {n} processes leave the same", bytes_of(f"{name}.{n}") == bytes_of(name + ".0"))
 print("same bits:", ", ".join(BATCH))
+
+# ---- what those that share rows send: the least, or 5 % more ------------------------------------------------------------
+LONG_SUM = 8192  # bytes (runtime/exec/sum_parts.c): shorter sums go to all in one message, not in two of the least bytes
+
+
+def short_excess(steps):
+    """What short sums send above the least; a sum is at least sent 2 (n - 1) times."""
+    return sum(x["bytes"] - x["at_least"] for x in steps if x["sums"] and x["at_least"] < 2 * (n - 1) * LONG_SUM)
+
+
+for name in ROWS:
+    for n in (2, 3, 4):
+        sent = json.loads(run("./" + name, "info", "--data", name + ".data", "--processes", str(n), "--json"))["traffic"]
+        train = next(p for p in sent["phases"] if p["phase"] == "train")
+        short = short_excess([x for x in sent["exchanges"] if x["phase"] == "train"])
+        check(f"{name}: {n} processes send the least in a step, or 5 % more", train["bytes"] - short <= 1.05 * train["at_least"], sent)
+        check(f"{name}: {n} processes send what counts as the least", 0 < train["at_least"] <= train["bytes"], sent)
+        if train["bytes"] > 1.05 * train["at_least"]:
+            print(f"{name}, {n} processes: {train['bytes']} bytes a step, {train['bytes'] / train['at_least']:.3f} of the least: {short} are of short sums")
 
 
 # ---- killed, and gone on with in another number ----------------------------------------------------------------------
