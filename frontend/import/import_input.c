@@ -135,7 +135,7 @@ void import_take_source_task(ImportJob *o) {
     o->task.query = *g->query ? g->query : NULL;
     if (isnan(o->task.val_time)) o->task.val_time = g->val_time;
     if (isnan(o->task.test_time)) o->task.test_time = g->test_time;
-    if (o->task.query) return;
+    if (o->task.query || g->links.top) return;
     o->made.table = g->table;
     o->made.of_future = true;
     o->made.val_time = g->val_time;

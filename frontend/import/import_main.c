@@ -104,6 +104,8 @@ static gnnc_status make_data(ImportJob *o, RtDataset *d, RtPool *pool, RtError *
     TRY(st, rt_import_given(d, o->given, o->n_given, e));
     TRY(st, rt_import_times(d, o->split.by_time, &o->how, e));
     if (o->task.query) TRY(st, rt_import_task(d, &o->task, &o->made, e));
+    if (o->how.source_task.links.top)
+        TRY(st, rt_import_task_links(d, &o->task, &o->how, &o->made, e));
     if (o->text.sql) TRY(st, rt_import_task_sql(d, &o->task, &o->text, &o->made, e));
     if (o->splits) TRY(st, rt_import_split(d, &o->split, e));
     TRY(st, import_encode_columns(o, d, e));

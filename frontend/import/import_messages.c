@@ -129,7 +129,7 @@ void import_print_counts(FILE *out, const ImportJob *o, const RtDataset *d) {
         print_why(out, t->why);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
-    if (import_has_task(o)) print_task(out, o);
+    if (o->made.asked) print_task(out, o);
     print_bad(out, &o->how);
 }
 

@@ -55,6 +55,11 @@ static void look_at(Ranked *s, const RtTable *edge) {
  * the other. */
 static gnnc_status find_all(Ranked *s, RtPool *pool) {
     const RtTaskRanks *r = s->ranks;
+    if (!r->event)
+        return rt_fail(s->err, GNNC_E_MISSING,
+                       "--scaffold: no table with times refers both to who is asked about and to "
+                       "'%s': a starter reads no other",
+                       r->items);
     s->seen = RT_NEWN(pool, bool, s->d->n_nodes + 1);
     if (!s->seen) return rt_fail_nomem(s->err, "scaffold");
     s->task = rt_dataset_nodes(s->d, s->how->task);

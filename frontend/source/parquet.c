@@ -1,6 +1,7 @@
-/* The helper is asked in lines of JSON, {"file": .., "columns": [..]}, null = what columns there
- * are, and answers each with a stream; where it cannot, with what arrow_ipc.c knows as its words.
- * It casts columns to the few types that are read there. */
+/* The helper is asked in lines of JSON, {"file": .., "columns": [..], "list": ..}, and answers each
+ * with a stream; where it cannot, with what arrow_ipc.c knows as its words.  Columns null: which
+ * there are; or, with a list, how many elements the lists of that column have at most.  It casts
+ * columns to the few types that are read there; lists of whole numbers where they are asked for. */
 #include "parquet.h"
 
 #include <errno.h>
@@ -33,8 +34,7 @@ static const char script[] =
     "    if types.is_timestamp(t) or types.is_date(t): return 'time', pa.timestamp('us')\n"
     "    if types.is_string(t) or types.is_large_string(t): return 'text', pa.string()\n"
     "    return 'blob', pa.string()\n"
-    "def cast(c):\n"
-    "    kind, t = plain(c.type)\n"
+    "def cast(c, t, kind):\n"
     "    if kind == 'blob': return pa.nulls(len(c), t)\n"
     "    if types.is_dictionary(c.type): c = c.dictionary_decode()\n"
     "    return c.cast(t, safe=kind != 'time')\n"
@@ -42,22 +42,40 @@ static const char script[] =
     "    w = pa.ipc.new_stream(out, schema)\n" /* the end is written where there was no error */
     "    for b in batches: w.write_batch(b)\n"
     "    w.close()\n"
-    "def answer(file, columns):\n"
+    "def typed(has, column, list):\n"
+    "    t = has.field(column).type\n"
+    "    if column != list: return plain(t)\n"
+    "    lists = types.is_list(t) or types.is_large_list(t) or types.is_fixed_size_list(t)\n"
+    "    if not lists or not types.is_integer(t.value_type):\n"
+    "        raise TypeError('column ' + column + ' is ' + str(t) + ', no list of whole "
+    "numbers')\n"
+    "    return 'list', pa.list_(pa.int64())\n"
+    "def items(f, column):\n"
+    "    m, typed_as = f.metadata, typed(f.schema_arrow, column, column)\n"
+    "    at = [i for i in range(m.num_columns) if m.schema.column(i).path.split('.')[0] == "
+    "column]\n"
+    "    return sum(m.row_group(g).column(at[0]).num_values for g in range(m.num_row_groups))\n"
+    "def answer(file, columns, list):\n"
     "    f = pq.ParquetFile(file)\n"
     "    has = f.schema_arrow\n"
+    "    if columns is None and list is not None:\n"
+    "        b = pa.record_batch([pa.array([items(f, list)], pa.int64())], names=['items'])\n"
+    "        return stream(b.schema, [b])\n"
     "    if columns is None:\n"
     "        rows = [pa.array(has.names, pa.string()), pa.array([plain(t)[0] for t in has.types], "
     "pa.string()),\n"
     "                pa.array([f.metadata.num_rows] * len(has.names), pa.int64())]\n"
     "        b = pa.record_batch(rows, names=['name', 'kind', 'rows'])\n"
     "        return stream(b.schema, [b])\n"
-    "    s = pa.schema([(n, plain(has.field(n).type)[1]) for n in columns])\n"
-    "    stream(s, (pa.record_batch([cast(b.column(n)) for n in columns], schema=s)\n"
+    "    of = {n: typed(has, n, list) for n in columns}\n"
+    "    s = pa.schema([(n, of[n][1]) for n in columns])\n"
+    "    stream(s, (pa.record_batch([cast(b.column(n), of[n][1], of[n][0]) for n in columns], "
+    "schema=s)\n"
     "               for b in f.iter_batches(batch_size=65536, columns=columns)))\n"
     "for line in sys.stdin.buffer:\n"
     "    try:\n"
     "        q = json.loads(line)\n"
-    "        answer(q['file'], q['columns'])\n"
+    "        answer(q['file'], q['columns'], q['list'])\n"
     "    except Exception as e:\n"
     "        text = (q['file'] + ': ' + ' '.join(str(e).split())).encode()[:400]\n"
     "        out.write(struct.pack('<II', 1, len(text)) + text)\n"
@@ -141,9 +159,10 @@ void parquet_close(Parquet *p) {
     wait_for(p);
 }
 
-/* Asks the helper for n columns of a file; t NULL: for a description of its columns. */
+/* Asks the helper for n columns of a file, of which `list` has lists, NULL: none; t NULL: for a
+ * description of its columns, or of the list. */
 static gnnc_status ask(Parquet *p, const char *file, const RtSourceTable *t, const int *column,
-                       int n, RtError *err) {
+                       int n, const char *list, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, NULL);
     RtText q = {.pool = &pool};
@@ -152,7 +171,9 @@ static gnnc_status ask(Parquet *p, const char *file, const RtSourceTable *t, con
     for (int i = 0; t && i < n && ok; i++)
         ok = rt_text_printf(&q, i ? ", " : "") &&
              rt_text_json_string(&q, t->columns[column[i]].name);
-    ok = ok && rt_text_printf(&q, t ? "]}\n" : "}\n");
+    ok = ok && rt_text_printf(&q, "%s, \"list\": ", t ? "]" : "");
+    ok = ok && (list ? rt_text_json_string(&q, list) : rt_text_printf(&q, "null"));
+    ok = ok && rt_text_printf(&q, "}\n");
     gnnc_status st = !ok ? rt_fail_nomem(err, file)
                      : send_all(p, q.s, q.n)
                          ? GNNC_OK
@@ -217,7 +238,7 @@ static gnnc_status take_columns(ArrowStream *s, RtPool *pool, const char *file, 
 gnnc_status parquet_describe(Parquet *p, RtPool *pool, const char *file, RtSourceTable *t,
                              RtError *err) {
     ArrowStream s;
-    gnnc_status st = ask(p, file, NULL, NULL, 0, err);
+    gnnc_status st = ask(p, file, NULL, NULL, 0, NULL, err);
     if (st != GNNC_OK) return st;
     st = arrow_begin(&s, &pool->from, read_all, p, 3, err);
     if (st == GNNC_OK && s.type[0] != ARROW_UTF8)
@@ -227,10 +248,30 @@ gnnc_status parquet_describe(Parquet *p, RtPool *pool, const char *file, RtSourc
     return st;
 }
 
+gnnc_status parquet_count_items(Parquet *p, const char *file, const char *list, int64_t *n,
+                                RtError *err) {
+    ArrowStream s;
+    RtDatum cell[1];
+    bool more = false;
+    gnnc_status st = ask(p, file, NULL, NULL, 0, list, err);
+    if (st != GNNC_OK) return st;
+    st = arrow_begin(&s, NULL, read_all, p, 1, err);
+    if (st == GNNC_OK) st = arrow_next(&s, cell, &more, err);
+    bool counted = more && cell[0].type == RT_DATUM_INTEGER && cell[0].i >= 0;
+    if (st == GNNC_OK && !counted)
+        st = rt_fail(err, GNNC_E_FORMAT, "%s: elements that are not counted", file);
+    if (st == GNNC_OK) *n = cell[0].i;
+    if (st == GNNC_OK) st = arrow_next(&s, cell, &more, err); /* to the stream's end */
+    if (st == GNNC_OK && more)
+        st = rt_fail(err, GNNC_E_FORMAT, "%s: elements that are counted twice", file);
+    arrow_end(&s);
+    return st;
+}
+
 /* Starts reading n columns of the table: a helper process sends them as an Arrow stream. */
 gnnc_status parquet_begin(Parquet *p, const char *file, const RtSourceTable *t, const int *column,
-                          int n, RtError *err) {
-    gnnc_status st = ask(p, file, t, column, n, err);
+                          int n, const char *list, RtError *err) {
+    gnnc_status st = ask(p, file, t, column, n, list, err);
     if (st != GNNC_OK) return st;
     p->reads = true;
     return arrow_begin(&p->rows, NULL, read_all, p, n, err);

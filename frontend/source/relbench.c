@@ -1,8 +1,9 @@
 /* RelBench's folders: manifest.yaml says what the tables of db/ are, their keys and times, and
  * tasks/NAME/ has the rows to learn from, with their answers.  Rows are in the order of the files.
- */
+ * Where answers are lists, an element is a row. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "runtime/import/import_table.h"
 #include "source.h"
 
-enum { PARTS = 3, TASK_TIME = 0, TASK_ENTITY, TASK_TARGET, TASK_SPLIT, TASK_COLUMNS };
+enum { PARTS = 3, TASK_TIME = 0, TASK_ENTITY, TASK_TARGET, TASK_SPLIT, TASK_ROW, TASK_COLUMNS };
 static const char *const parts[PARTS] = {"train", "val", "test"};
 
 /* A table's `state`: its files, and what its columns are called there. */
@@ -29,11 +30,16 @@ typedef struct {
     const RtJson *manifest, *task; /* task: NULL = none is asked for */
     RtImport *how;
     /* what is read */
-    const RtSourceTable *t;
+    RtSourceTable *t;
     const int *column;
     int n, part;
     int at[TASK_COLUMNS]; /* of a task: where a column stands among those that are read, -1 */
-    int64_t row, left;    /* left: of rows of which no column is read */
+    int64_t row, left;    /* row: of the file; left: those behind it */
+    /* of a task with lists */
+    RtDatum got[TASK_COLUMNS]; /* what was read of the row */
+    int list;                  /* which of it is the list */
+    int64_t item, n_items;     /* elements: the next one, and how many there are */
+    int64_t n_null;            /* .. that are NULL, of all rows */
 } RelBench;
 
 static const char *text_of(const RtJson *object, const char *key) {
@@ -190,25 +196,26 @@ static gnnc_status make_column_query(RtSource *s, RtError *err) {
     return n < room ? GNNC_OK : no_task(s, "it names too many columns", err);
 }
 
-/* Makes the four columns of a task's table: time, entity, target and split. raw: what its files
- * call them. */
-static gnnc_status task_columns(RtSource *s, RtSourceTable *t, const char *const *raw,
-                                RtError *err) {
+/* What the files of a task call a column; NULL: the manifest does not say. */
+static const char *raw_name(const RelBench *x, int column) {
+    static const char *const key[][2] = {[TASK_TIME] = {"time_col", "time_col"},
+                                         [TASK_ENTITY] = {"entity_col", "src_entity_col"},
+                                         [TASK_TARGET] = {"target_col", "dst_entity_col"}};
+    bool link = x->how->source_task.links.top;
+    return column <= TASK_TARGET ? text_of(x->task, key[column][link]) : NULL;
+}
+
+/* Says what the columns of a task's table are: time, entity, target and split; of links the row of
+ * the file, too. */
+static gnnc_status task_columns(RtSource *s, RtSourceTable *t, bool number, RtError *err) {
     RelBench *x = s->state;
-    static const char *const name[] = {"time", "", "y", "split"};
+    static const char *const name[] = {"time", "", "y", "split", "row"};
+    bool link = x->how->source_task.links.top;
     Files *f = t->state;
-    const char *type = text_of(x->task, "task_type");
-    bool number = type && strcmp(type, "regression") == 0;
-    bool class = type && (strcmp(type, "binary_classification") == 0 ||
-                          strcmp(type, "multiclass_classification") == 0);
-    if (!number && !class)
-        return no_task(s,
-                       "'task_type' is none of regression, binary_classification and "
-                       "multiclass_classification",
-                       err);
-    if (!rt_source_columns(&s->pool, t, TASK_COLUMNS)) return no_memory(s, err);
-    for (int i = 0; i < TASK_COLUMNS; i++)
-        t->columns[i].name = i == TASK_ENTITY ? text_of(x->task, "entity_table") : name[i];
+    if (!rt_source_columns(&s->pool, t, link ? TASK_COLUMNS : TASK_ROW)) return no_memory(s, err);
+    for (int i = 0; i < t->n_columns; i++) t->columns[i].name = name[i];
+    t->columns[TASK_ENTITY].name =
+        link ? raw_name(x, TASK_ENTITY) : text_of(x->task, "entity_table");
     t->columns[TASK_TIME].kind = RT_COL_TIME;
     t->columns[TASK_TIME].declared = RT_DECLARED_TIME;
     t->columns[TASK_ENTITY].declared = RT_DECLARED_INTEGER;
@@ -216,9 +223,14 @@ static gnnc_status task_columns(RtSource *s, RtSourceTable *t, const char *const
     t->columns[TASK_TARGET].declared = number ? RT_DECLARED_REAL : RT_DECLARED_INTEGER;
     t->columns[TASK_SPLIT].kind = RT_COL_SPLIT;
     t->columns[TASK_SPLIT].declared = RT_DECLARED_TEXT;
+    if (link) {
+        t->columns[TASK_TARGET].name = raw_name(x, TASK_TARGET);
+        t->columns[TASK_ROW].kind = RT_COL_ID;
+        t->columns[TASK_ROW].declared = RT_DECLARED_INTEGER;
+    }
     for (int k = 0; k < f->n_files; k++) {
-        int entity = find_column(&f->has[k], raw[TASK_ENTITY]);
-        if (entity < 0 || find_column(&f->has[k], raw[TASK_TIME]) < 0)
+        int entity = find_column(&f->has[k], raw_name(x, TASK_ENTITY));
+        if (entity < 0 || find_column(&f->has[k], raw_name(x, TASK_TIME)) < 0)
             return no_task(s, "a part lacks the column of the times, or of the entities", err);
         if (f->has[k].columns[entity].declared == RT_DECLARED_TEXT)
             t->columns[TASK_ENTITY].declared = RT_DECLARED_TEXT;
@@ -226,22 +238,17 @@ static gnnc_status task_columns(RtSource *s, RtSourceTable *t, const char *const
     return GNNC_OK;
 }
 
-/* Makes the table of a task: rows with their times, entities and answers, from the files of the
- * three splits. */
-static gnnc_status make_task(RtSource *s, RtError *err) {
+/* Adds the table of a task with its files, and a reference to the table of the entities. */
+static gnnc_status add_task_table(RtSource *s, bool number, int entity, RtSourceTable **out,
+                                  RtError *err) {
     RelBench *x = s->state;
     const RtSourceTask *g = &x->how->source_task;
-    const char *raw[] = {text_of(x->task, "time_col"), text_of(x->task, "entity_col"),
-                         text_of(x->task, "target_col")};
-    int entity = find_table(s, text_of(x->task, "entity_table"));
     gnnc_status st;
-    if (entity < 0 || !raw[0] || !raw[1] || !raw[2])
-        return no_task(s, "'entity_table', 'entity_col', 'time_col' or 'target_col' is missing",
-                       err);
-    RtSourceTable *t = &s->tables[s->n_tables++];
+    RtSourceTable *t = *out = &s->tables[s->n_tables++];
     Files *f = t->state = RT_NEW(&s->pool, Files);
     if (!f || !(t->name = rt_pool_strndup(&s->pool, g->table, strlen(g->table))))
         return no_memory(s, err);
+    if (x->how->source_task.links.top) t->sql = ""; /* its columns are its own, also with --like */
     for (int k = 0; k < PARTS; k++) {
         f->file[k] = rt_pool_printf(&s->pool, "%s/tasks/%s/%s.parquet", x->dir, g->name, parts[k]);
         if (!f->file[k]) return no_memory(s, err);
@@ -249,8 +256,106 @@ static gnnc_status make_task(RtSource *s, RtError *err) {
         f->n_files++;
         t->n_rows += f->has[k].n_rows;
     }
-    TRY(st, task_columns(s, t, raw, err));
+    TRY(st, task_columns(s, t, number, err));
     RtReference r = {.from = {1, {TASK_ENTITY}}, .table = entity};
+    if (!rt_source_refer(&s->pool, t, &r)) st = no_memory(s, err);
+out:
+    return st;
+}
+
+/* Makes the table of a task: rows with their times, entities and answers, from the files of the
+ * three splits. */
+static gnnc_status make_task(RtSource *s, RtError *err) {
+    RelBench *x = s->state;
+    RtSourceTable *t;
+    int entity = find_table(s, text_of(x->task, "entity_table"));
+    const char *type = text_of(x->task, "task_type");
+    bool number = type && strcmp(type, "regression") == 0;
+    bool class = type && (strcmp(type, "binary_classification") == 0 ||
+                          strcmp(type, "multiclass_classification") == 0);
+    if (!number && !class)
+        return no_task(s,
+                       "'task_type' is none of regression, binary_classification, "
+                       "multiclass_classification and link_prediction",
+                       err);
+    if (entity < 0 || !raw_name(x, TASK_TIME) || !raw_name(x, TASK_ENTITY) ||
+        !raw_name(x, TASK_TARGET))
+        return no_task(s, "'entity_table', 'entity_col', 'time_col' or 'target_col' is missing",
+                       err);
+    return add_task_table(s, number, entity, &t, err);
+}
+
+/* ---- tasks whose answers are lists -------- */
+/* Seconds of "365 days", "12 hours 00:00:00"; 0: the text says none. */
+static double seconds_of(const char *text) {
+    static const struct {
+        const char *unit;
+        double seconds;
+    } known[] = {{"second", 1}, {"minute", 60}, {"hour", 3600}, {"day", 86400}, {"week", 604800}};
+    char *end = NULL;
+    double n = text ? strtod(text, &end) : 0;
+    if (!text || end == text || !(n > 0) || !(n < 1e6)) return 0;
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t len = strlen(known[i].unit);
+        if (strncmp(end, known[i].unit, len) != 0) continue;
+        end += len;
+        end += *end == 's';
+        return *end && strcmp(end, " 00:00:00") != 0 ? 0 : n * known[i].seconds;
+    }
+    return 0;
+}
+
+/* Reads what the manifest says of a task whose rows are lists: of what, how many, how far. */
+static gnnc_status read_links(RtSource *s, RtError *err) {
+    RelBench *x = s->state;
+    RtSourceTask *g = &x->how->source_task;
+    const char *top = text_of(x->task, "eval_k"), *sql = text_of(x->task, "sql");
+    char *end = NULL;
+    long n = top ? strtol(top, &end, 10) : 0;
+    if (n < 1 || n > 1000 || *end) return no_task(s, "'eval_k' is no number of 1 to 1000", err);
+    g->links.top = (int)n;
+    if (!(g->links.window = seconds_of(text_of(x->task, "timedelta"))))
+        return no_task(s, "'timedelta' is no time such as '365 days'", err);
+    const char *time = raw_name(x, TASK_TIME), *entity = raw_name(x, TASK_ENTITY);
+    const char *item = raw_name(x, TASK_TARGET);
+    if (!time || !entity || !item)
+        return no_task(s, "'time_col', 'src_entity_col' or 'dst_entity_col' is missing", err);
+    if (strcmp(time, item) == 0 || strcmp(entity, item) == 0 || strcmp(time, entity) == 0)
+        return no_task(s, "'time_col', 'src_entity_col' and 'dst_entity_col' are three columns",
+                       err);
+    int a = snprintf(g->links.entity, sizeof g->links.entity, "%s", entity);
+    int b = snprintf(g->links.item, sizeof g->links.item, "%s", item);
+    if (a >= (int)sizeof g->links.entity || b >= (int)sizeof g->links.item)
+        return no_task(s, "the name of a column is too long", err);
+    snprintf(g->links.sql, sizeof g->links.sql, "%s", sql ? sql : "");
+    return GNNC_OK;
+}
+
+/* Makes the table of a task whose answers are lists of rows of another table: a row for each of
+ * their elements. */
+static gnnc_status make_link_task(RtSource *s, RtError *err) {
+    RelBench *x = s->state;
+    RtSourceTable *t;
+    gnnc_status st;
+    int from = find_table(s, text_of(x->task, "src_entity_table"));
+    int to = find_table(s, text_of(x->task, "dst_entity_table"));
+    if (from < 0 || to < 0)
+        return no_task(s, "'src_entity_table' or 'dst_entity_table' is no table", err);
+    TRY(st, read_links(s, err));
+    TRY(st, add_task_table(s, false, from, &t, err));
+    const Files *f = t->state;
+    const char *list = raw_name(x, TASK_TARGET);
+    t->n_rows = 0;
+    for (int k = 0; k < f->n_files; k++) {
+        int64_t n = 0;
+        if (find_column(&f->has[k], list) < 0)
+            return rt_fail(err, GNNC_E_FORMAT, "%s: there is no column '%.80s', the answers",
+                           f->file[k], list);
+        TRY(st, parquet_count_items(&x->parquet, f->file[k], list, &n, err));
+        t->n_rows = n > INT64_MAX - t->n_rows ? INT64_MAX : t->n_rows + n;
+    }
+    RtReference r = {.from = {1, {TASK_TARGET}}, .table = to};
     if (!rt_source_refer(&s->pool, t, &r)) st = no_memory(s, err);
 out:
     return st;
@@ -267,39 +372,46 @@ static gnnc_status read_task(RtSource *s, RtError *err) {
     TRY(st, read_yaml(s, path, &x->task, err));
     TRY(st, read_time(s, "val_timestamp", &g->val_time, err));
     TRY(st, read_time(s, "test_timestamp", &g->test_time, err));
-    const char *kind = text_of(x->task, "kind");
+    const char *kind = text_of(x->task, "kind"), *type = text_of(x->task, "task_type");
     g->found = true;
-    st = kind && strcmp(kind, "autocomplete") == 0 ? make_column_query(s, err) : make_task(s, err);
+    if (kind && strcmp(kind, "autocomplete") == 0)
+        st = make_column_query(s, err);
+    else
+        st = type && strcmp(type, "link_prediction") == 0 ? make_link_task(s, err)
+                                                          : make_task(s, err);
 out:
     return st;
 }
 
 /* ---- rows -------- */
-static const char *raw_name(const RelBench *x, int column) {
-    static const char *const key[] = {"time_col", "entity_col", "target_col"};
-    return text_of(x->task, key[column]);
-}
-
 static bool is_task(const RtSourceTable *t) {
     return ((const Files *)t->state)->n_files > 1;
+}
+
+static bool has_lists(const RelBench *x) {
+    return is_task(x->t) && x->how->source_task.links.top;
 }
 
 /* Begins to read file number x->part of the present table. */
 static gnnc_status begin_part(RelBench *x, RtError *err) {
     const Files *f = x->t->state;
     int list[TASK_COLUMNS], n = 0;
-    x->row = 0;
+    x->row = x->item = x->n_items = 0;
+    if (is_task(x->t)) x->t->name = f->file[x->part]; /* rows are told by their file */
     x->left = is_task(x->t) ? f->has[x->part].n_rows : x->t->n_rows;
     if (!x->n) return GNNC_OK;
-    if (!is_task(x->t)) return parquet_begin(&x->parquet, f->file[0], x->t, x->column, x->n, err);
+    if (!is_task(x->t))
+        return parquet_begin(&x->parquet, f->file[0], x->t, x->column, x->n, NULL, err);
     for (int i = 0; i < x->n; i++) {
         int c = x->column[i];
-        int at = c == TASK_SPLIT ? -1 : find_column(&f->has[x->part], raw_name(x, c));
+        int at = find_column(&f->has[x->part], raw_name(x, c));
         x->at[i] = at < 0 ? -1 : n;
+        if (c == TASK_TARGET) x->list = x->at[i];
         if (at >= 0) list[n++] = at;
     }
     if (!n) return GNNC_OK;
-    return parquet_begin(&x->parquet, f->file[x->part], &f->has[x->part], list, n, err);
+    return parquet_begin(&x->parquet, f->file[x->part], &f->has[x->part], list, n,
+                         has_lists(x) ? raw_name(x, TASK_TARGET) : NULL, err);
 }
 
 /* Begins to read n columns of a table, from its first file. */
@@ -309,6 +421,8 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     x->column = column;
     x->n = n;
     x->part = 0;
+    x->list = -1;
+    x->n_null = 0;
     return begin_part(x, err);
 }
 
@@ -328,21 +442,56 @@ static void to_whole(const RelBench *x, RtDatum *cell) {
     }
 }
 
+/* Reads the next row of the present file of a task into x->got. *more is false at the file's end.
+ */
+static gnnc_status next_file_row(RelBench *x, bool *more, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    *more = x->left > 0;
+    if (x->parquet.reads) st = parquet_next(&x->parquet, x->got, more, err);
+    if (st != GNNC_OK || !*more) return st;
+    x->left--;
+    x->row++;
+    return GNNC_OK;
+}
+
+/* Moves on to the next element of a list that is not NULL, and puts it in the list's place. */
+static gnnc_status next_item(RelBench *x, bool *more, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    for (*more = true; st == GNNC_OK && *more;) {
+        if (x->item < x->n_items) {
+            x->got[x->list] = arrow_item(&x->parquet.rows, x->list, x->item++);
+            if (x->got[x->list].type != RT_DATUM_NULL) break;
+            x->n_null++;
+        } else if ((st = next_file_row(x, more, err)) == GNNC_OK && *more) {
+            const RtDatum *list = &x->got[x->list];
+            x->item = 0;
+            x->n_items = list->type == RT_DATUM_NULL ? 0 : list->i;
+        }
+    }
+    return st;
+}
+
 /* Sets the cells of the next row of a task's table; the split is that of the file. *more is
  * false at the file's end. */
 static gnnc_status next_task_row(RelBench *x, RtDatum *cell, bool *more, RtError *err) {
-    RtDatum got[TASK_COLUMNS];
-    gnnc_status st = GNNC_OK;
-    *more = x->left > 0;
-    if (x->parquet.reads) st = parquet_next(&x->parquet, got, more, err);
+    gnnc_status st =
+        has_lists(x) && x->list >= 0 ? next_item(x, more, err) : next_file_row(x, more, err);
     if (st != GNNC_OK || !*more) return st;
     for (int i = 0; i < x->n; i++) {
-        cell[i] = x->at[i] >= 0 ? got[x->at[i]] : (RtDatum){.type = RT_DATUM_NULL};
+        cell[i] = x->at[i] >= 0 ? x->got[x->at[i]] : (RtDatum){.type = RT_DATUM_NULL};
+        if (x->column[i] == TASK_ROW) cell[i] = (RtDatum){.type = RT_DATUM_INTEGER, .i = x->row};
         if (x->column[i] != TASK_SPLIT) continue;
         cell[i] = (RtDatum){.type = RT_DATUM_TEXT, .s = parts[x->part]};
         cell[i].n = strlen(cell[i].s);
     }
     return GNNC_OK;
+}
+
+/* Tells of elements that were left out, when all rows were read. */
+static void warn_of_nulls(const RelBench *x) {
+    if (x->n_null)
+        rt_import_warn(x->how, "%s: column '%s': %lld elements of lists are NULL and left out",
+                       x->how->source_task.name, raw_name(x, TASK_TARGET), (long long)x->n_null);
 }
 
 static gnnc_status too_few_rows(const RelBench *x, RtError *err) {
@@ -370,15 +519,17 @@ static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *
         parquet_end(&x->parquet);
         if ((st = begin_part(x, err)) != GNNC_OK) break;
     }
+    if (st == GNNC_OK && !more) warn_of_nulls(x);
     if (st != GNNC_OK || !more) return st;
-    x->left--;
+    if (!is_task(x->t)) x->left--, x->row++;
     to_whole(x, cell);
-    *line = ++x->row;
+    *line = x->row;
     return GNNC_OK;
 }
 
 static void end_rows(RtSource *s) {
     RelBench *x = s->state;
+    if (is_task(x->t)) x->t->name = x->how->source_task.table;
     parquet_end(&x->parquet);
 }
 

@@ -61,6 +61,12 @@ typedef struct RtSourceTask {
     bool found;                 /* out: it is there */
     char query[2048];           /* out: what it asks; "" = the table is there */
     double val_time, test_time; /* out: of the question, and of what may be fitted to */
+    struct {
+        int top;                     /* so many items are ranked; 0: rows are no links */
+        double window;               /* seconds from the time asked at until they are known */
+        char entity[160], item[160]; /* the columns that refer to who asks, and to an item */
+        char sql[4096];              /* the SELECT that made them, as far as it fits; "" = none */
+    } links;                         /* out: of rows that are elements of the lists to predict */
 } RtSourceTask;
 
 typedef struct RtImport {

@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     RtTask *t;
-    int top;
+    int top, n_guesses; /* without events the first alone */
     int64_t n_items, n_events;
     Seen *event;         /* [n_events] of all entities, by time */
     double *trained;     /* [n_items] in how many lists to learn from */
@@ -60,8 +60,7 @@ static int by_count(const void *x, const void *y) {
 /* Allocates what guessing lists of items needs. */
 static gnnc_status make_room(Guess *g) {
     RtTask *t = g->t;
-    const RtQueryRows *r = t->lists.asked->rows;
-    int64_t n = r->ptr[t->entity->count];
+    int64_t n = t->lists.asked ? t->lists.asked->rows->ptr[t->entity->count] : 0;
     g->n_items = t->lists.of->count;
     g->event = RT_NEWN(t->pool, Seen, n + 1);
     g->own = RT_NEWN(t->pool, Seen, n + 1);
@@ -81,8 +80,8 @@ static gnnc_status make_room(Guess *g) {
  * learned from. */
 static void find_events(Guess *g) {
     const RtTask *t = g->t;
-    const RtQueryRows *r = t->lists.asked->rows;
-    for (int64_t i = 0; i < r->ptr[t->entity->count]; i++)
+    const RtQueryRows *r = t->lists.asked ? t->lists.asked->rows : NULL;
+    for (int64_t i = 0; r && i < r->ptr[t->entity->count]; i++)
         if (r->refers[r->row[i]] >= 0)
             g->event[g->n_events++] = (Seen){r->time[i], 1, r->refers[r->row[i]]};
     if (g->n_events) qsort(g->event, (size_t)g->n_events, sizeof *g->event, by_time);
@@ -189,7 +188,7 @@ static void judge_all(Guess *g, double mean[2][N_GUESSES][N_METRICS]) {
         if (r->part[i] < 2) continue;
         if (r->time[i] != at) move_to(g, at = r->time[i]);
         n[r->part[i] - 2]++;
-        for (int k = 0; k < N_GUESSES; k++)
+        for (int k = 0; k < g->n_guesses; k++)
             judge(g, i, guess(g, (Guessed)k, i), mean[r->part[i] - 2][k]);
     }
     for (int p = 0; p < 2; p++)
@@ -205,7 +204,7 @@ gnnc_status rt_task_guess_items(RtTask *t) {
                                        [LATEST] = "latest of its ",
                                        [MOST_FREQUENT] = "most frequent of its "};
     double mean[2][N_GUESSES][N_METRICS] = {0};
-    Guess g = {.t = t, .top = t->q.top};
+    Guess g = {.t = t, .top = t->q.top, .n_guesses = t->lists.asked ? N_GUESSES : 1};
     RtTaskMade *m = t->made;
     gnnc_status st = make_room(&g);
     if (st != GNNC_OK) return st;
@@ -213,8 +212,8 @@ gnnc_status rt_task_guess_items(RtTask *t) {
     find_popular(&g, g.trained, g.popular[0]);
     judge_all(&g, mean);
     m->n_metrics = N_METRICS;
-    m->n_baselines = N_GUESSES * N_METRICS;
-    for (int k = 0; k < N_GUESSES; k++) {
+    m->n_baselines = g.n_guesses * N_METRICS;
+    for (int k = 0; k < g.n_guesses; k++) {
         const char *of = k >= LATEST ? t->entity->name : "";
         const char *called = rt_pool_printf(&t->d->pool, "%s%.60s", name[k], of);
         if (!called) return rt_fail_nomem(t->err, "baselines");

@@ -25,7 +25,7 @@ typedef struct RtTaskOptions {
 typedef struct RtTaskRanks {
     int top;                         /* 0: it does not */
     const char *links;               /* the edge type from rows of the task to items */
-    const char *items, *event;       /* node types */
+    const char *items, *event;       /* node types; event NULL: no rows tell, and there is no way */
     int n_way, n_keys;               /* edge types, one after the other, from the event .. */
     const char *way[RT_QUERY_STEPS]; /* .. to the entity, */
     const char *key[RT_QUERY_KEYS];  /* .. to the item */
@@ -64,6 +64,12 @@ gnnc_status rt_task_ask(struct RtSource *s, const RtTaskText *task, RtError *err
  * with the row. */
 gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskOptions *how, const RtTaskText *text,
                                RtTaskMade *made, RtError *err);
+
+/* ---- import_task_links.c -------------------------------------------------------------------- */
+/* What a source has read as links, how->source_task, becomes a task that ranks, as above.  E_RANGE:
+ * a row without entity or time, an entity that is asked twice at one time; each with its row. */
+gnnc_status rt_import_task_links(RtDataset *d, const RtTaskOptions *options, const RtImport *how,
+                                 RtTaskMade *made, RtError *err);
 
 /* ---- import_guess.c ----------------------------------------------------------------------- */
 /* Answers by time: row i was asked at time[i], and is known from time[i] + window on. */

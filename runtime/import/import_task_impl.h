@@ -8,7 +8,7 @@
 /* Of a task that ranks: the items that each row is answered by. */
 typedef struct RtTaskLists {
     const RtTable *of;          /* what is ranked; NULL: the task is none of these */
-    const RtQueryExpr *asked;   /* the aggregate that lists them */
+    const RtQueryExpr *asked;   /* the aggregate that lists them; NULL: no rows tell */
     int64_t n, room, room_rows; /* items; room for items, for rows */
     int32_t *item;              /* [n] ascending within a row */
     int64_t *end;               /* [rows.n] of each row */
@@ -48,11 +48,19 @@ gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answ
 gnnc_status rt_task_check_after(const RtTask *t);
 /* Makes the table of older answers, and the edges to whom they are about; of how->history. */
 gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges);
+/* Takes node type `at`, as it was read, out of the data with its references: *table, and the first
+ * `most` of its edges; others keep their places among one another.  How many edges. */
+int rt_task_take_out(RtDataset *d, int at, RtTable *table, RtTable *edges, int most);
 /* ---- import_task_items.c ---- */
 /* E_FORMAT: what RANK TOP stands behind is no list of rows; E_RANGE: there are fewer than two. */
 gnnc_status rt_task_find_items(RtTask *t);
+/* .. of a table whose rows are ranked, without a query.  E_RANGE, E_ARG: as above. */
+gnnc_status rt_task_rank(RtTask *t, const RtTable *items);
 /* A row, where its list is not empty. */
 gnnc_status rt_task_add_list(RtTask *t, int64_t entity, double at, int part);
+/* .. of n items, ascending. */
+gnnc_status rt_task_add_items(RtTask *t, int64_t entity, double at, int part, const int32_t *item,
+                              int64_t n);
 /* The edges from rows to their items, of a table that will be the last one. */
 gnnc_status rt_task_put_items(RtTask *t, RtTable *to);
 /* ---- import_guess_items.c ---- */

@@ -14,14 +14,18 @@ gnnc_status rt_task_find_items(RtTask *t) {
                        "query, character %d: RANK TOP stands behind LIST_DISTINCT(TABLE.KEY, ..) "
                        "of a foreign key: what it leads to is ranked",
                        t->q.ranked_at);
-    if (t->how->history)
-        return rt_fail(t->err, GNNC_E_ARG, "--label-history: the answers of RANK TOP are lists");
-    if (e->rows->leads->count < 2)
-        return rt_fail(t->err, GNNC_E_RANGE,
-                       "query, character %d: '%s' has %lld rows: two at least can be ranked", e->at,
-                       e->rows->leads->name, (long long)e->rows->leads->count);
-    t->lists.of = e->rows->leads;
     t->lists.asked = e;
+    return rt_task_rank(t, e->rows->leads);
+}
+
+gnnc_status rt_task_rank(RtTask *t, const RtTable *items) {
+    if (t->how->history)
+        return rt_fail(t->err, GNNC_E_ARG,
+                       "--label-history: the answers of a task that ranks are lists");
+    if (items->count < 2)
+        return rt_fail(t->err, GNNC_E_RANGE, "task: '%s' has %lld rows: two at least can be ranked",
+                       items->name, (long long)items->count);
+    t->lists.of = items;
     return GNNC_OK;
 }
 
@@ -44,13 +48,28 @@ static gnnc_status make_room(RtTask *t, int64_t more) {
     return GNNC_OK;
 }
 
+/* Adds the row whose list of n items was put behind all others. */
+static gnnc_status end_list(RtTask *t, int64_t entity, double at, int part, int64_t n) {
+    double many = (double)n;
+    t->lists.end[t->rows.n] = t->lists.n;
+    return rt_task_add(t, entity, at, &many, part);
+}
+
 gnnc_status rt_task_add_list(RtTask *t, int64_t entity, double at, int part) {
     RtTaskLists *l = &t->lists;
     int64_t n = rt_query_distinct(l->asked, entity, at, t->scratch);
-    double many = (double)n;
     gnnc_status st = n ? make_room(t, n) : GNNC_OK;
     if (!n || st != GNNC_OK) return st;
     for (int64_t i = 0; i < n; i++) l->item[l->n++] = (int32_t)t->scratch[i];
-    l->end[t->rows.n] = l->n;
-    return rt_task_add(t, entity, at, &many, part);
+    return end_list(t, entity, at, part, n);
+}
+
+gnnc_status rt_task_add_items(RtTask *t, int64_t entity, double at, int part, const int32_t *item,
+                              int64_t n) {
+    RtTaskLists *l = &t->lists;
+    gnnc_status st = n ? make_room(t, n) : GNNC_OK;
+    if (!n || st != GNNC_OK) return st;
+    memcpy(l->item + l->n, item, (size_t)n * sizeof *item);
+    l->n += n;
+    return end_list(t, entity, at, part, n);
 }

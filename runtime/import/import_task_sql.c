@@ -111,27 +111,23 @@ static gnnc_status find_columns(Taken *t) {
                    t->text->name);
 }
 
-/* The table and its reference leave the data; others keep their places among one another. */
-static const RtTable *take_out(Taken *t, int at, RtTable *edges) {
-    RtDataset *d = t->task->d;
-    const RtTable *entity = NULL;
-    int kept = 0;
-    t->table = d->nodes[at];
+int rt_task_take_out(RtDataset *d, int at, RtTable *table, RtTable *edges, int most) {
+    int kept = 0, n = 0;
+    *table = d->nodes[at];
     for (int i = 0; i < d->n_edges; i++) {
         RtTable e = d->edges[i];
-        if (e.src_type == at) {
-            *edges = e;
-            entity = &d->nodes[e.dst_type - (e.dst_type > at)];
-            continue;
-        }
+        bool own = e.src_type == at;
         e.src_type -= e.src_type > at;
         e.dst_type -= e.dst_type > at;
-        d->edges[kept++] = e;
+        if (!own)
+            d->edges[kept++] = e;
+        else if (n < most)
+            edges[n++] = e;
     }
     d->n_edges = kept;
     d->n_nodes--;
     memmove(&d->nodes[at], &d->nodes[at + 1], (size_t)(d->n_nodes - at) * sizeof *d->nodes);
-    return entity;
+    return n;
 }
 
 /* Code 0 of those that have unknown names is no answer. */
@@ -296,7 +292,8 @@ static gnnc_status make(Taken *t, const char *name, RtTaskMade *made) {
     gnnc_status st;
     int at = 0;
     while (strcmp(task->d->nodes[at].name, name) != 0) at++;
-    const RtTable *entity = take_out(t, at, &edges);
+    int n_edges = rt_task_take_out(task->d, at, &t->table, &edges, 1);
+    const RtTable *entity = n_edges ? &task->d->nodes[edges.dst_type] : NULL;
     TRY(st, rt_task_begin(task, task->pool, task->d, task->how, name, made, task->err));
     TRY(st, rt_task_times(task));
     if (!(task->entity = entity))

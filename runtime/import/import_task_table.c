@@ -406,9 +406,10 @@ static bool put_link_columns(RtTask *t, RtTable *to) {
 
 /* Tells which rows, keys and events a ranking is about, for those who judge it in SQL. */
 static void tell_ranks(RtTask *t, const char *links) {
-    const RtQueryRows *r = t->lists.asked->rows;
     RtTaskRanks *to = &t->made->ranks;
     *to = (RtTaskRanks){.top = t->q.top, .links = links, .items = t->lists.of->name};
+    if (!t->lists.asked) return;
+    const RtQueryRows *r = t->lists.asked->rows;
     to->event = r->table->name;
     to->n_way = r->n_way;
     to->n_keys = r->n_keys;
