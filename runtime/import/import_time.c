@@ -262,10 +262,13 @@ static void warn_of_late_rows(const RtDataset *d, const RtTable *e, const RtImpo
 gnnc_status rt_import_times(RtDataset *d, const char *by_time, RtImport *how, RtError *err) {
     for (int i = 0; i < d->n_nodes; i++) choose(&d->nodes[i], by_time, how);
     for (int i = 0; i < d->n_edges; i++) choose(&d->edges[i], by_time, how);
-    for (int i = 0; i < how->n_row_times; i++)
-        if (!how->row_times[i].used)
+    for (int i = 0; i < how->n_row_times; i++) {
+        const RtRowTimeOf *said = &how->row_times[i];
+        bool unread = how->like && said->by == RT_SAID_BY_SOURCE; /* by the model */
+        if (!said->used && !unread)
             return rt_fail(err, GNNC_E_MISSING, "--row-time %s: there is no such time",
-                           how->row_times[i].column);
+                           said->column);
+    }
     gnnc_status st = derive(d, err);
     for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
         if (d->edges[i].key) warn_of_late_rows(d, &d->edges[i], how);

@@ -353,6 +353,8 @@ def other_lists(lists):
     check("no starter", "no table with times refers both to who is asked about and to 'circuits'" in told and not os.path.exists("none.gnn"), told)
     told = run(GNNC, "import", "small", "-o", "lists", "--force", "--predict", "driver-circuit", "--label-history", code=1)
     check("no history of lists", "--label-history: the answers of a task that ranks are lists" in told, told)
+    told = run(GNNC, "import", "small", "-o", "new", "--predict", "driver-circuit", "--like", "ranks.ckpt")
+    check("like those of a model", "edge task__circuits: task -> circuits" in told, told)
 
 
 def damaged():
