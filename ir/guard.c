@@ -113,7 +113,7 @@ static const Guard *operand_guard(Guards *g, const Guard *at, const Op *user, in
 }
 
 /* Whether the operation costs more than arithmetic per element. */
-static bool is_heavy(const Op *op) {
+static bool is_worth_test(const Op *op) {
     return op->n_in > 0 && !op_has(op, OPT_ELEM | OPT_VIEW | OPT_EFFECT);
 }
 
@@ -123,10 +123,10 @@ static bool is_unconditional(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }
 
-/* Marks a guard and all around it as heavy. */
-static void mark_heavy(const Guard *x, bool *tests) {
-    for (; x && !x->heavy; x = x->up) {
-        ((Guard *)x)->heavy = true;
+/* Marks a guard and all around it as worth a test. */
+static void mark_worth_test(const Guard *x, bool *tests) {
+    for (; x && !x->worth_test; x = x->up) {
+        ((Guard *)x)->worth_test = true;
         if (tests) tests[x->cond->id] = true;
     }
 }
@@ -142,7 +142,7 @@ const Guard **ir_guards(Arena *a, Func *f, bool *tests) {
     for (Op *op = f->last; op; op = op->prev) {
         if (!wanted[op->id] && !op_acts(op)) continue;
         if (is_unconditional(op)) at[op->id] = NULL;
-        if (is_heavy(op)) mark_heavy(at[op->id], tests);
+        if (is_worth_test(op)) mark_worth_test(at[op->id], tests);
         for (int i = 0; i < op->n_in; i++) {
             const Op *x = op->in[i];
             const Guard *here = operand_guard(&g, at[op->id], op, i);

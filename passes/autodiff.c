@@ -80,7 +80,7 @@ static void accumulate(Ad *ad, Op *x, Op *g, const Guard *from, const Guard *to)
     Op *before = at->grad;
     at->grad = before ? b_binary(&ad->b, OP_ADD, before, g) : g;
     for (; from != to && ir_guard_within(from, to); from = from->up) {
-        if (!from->heavy) continue;
+        if (!from->worth_test) continue;
         if (!before) before = ad_zeros(&ad->b, &x->type);
         at->grad = b_select(&ad->b, from->cond, from->holds ? at->grad : before,
                             from->holds ? before : at->grad);

@@ -344,7 +344,7 @@ static void find_candidates(Fuse *f) {
  * a step of its own, which is skipped where the condition does not hold. */
 static bool leaves_guard(const Fuse *f, const Op *op, const Node *n) {
     const Guard *g = f->guard[op->id];
-    if (!g || !g->heavy || n->cost.flops <= threshold(f, PASS_T_FUSE_CHEAP)) return false;
+    if (!g || !g->worth_test || n->cost.flops <= threshold(f, PASS_T_FUSE_CHEAP)) return false;
     for (int i = 0; i < f->n_users[op->id]; i++)
         if (f->guard[f->user[op->id][i]] != g) return true;
     return false;

@@ -109,8 +109,8 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
 
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
-    if (s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM) return true;
-    return s->fn == L_FN_OP && op_cost(s->op) > 1;
+    bool is_random = s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM;
+    return (s->fn == L_FN_OP || is_random) && op_cost(is_random ? OP_RANDOM : s->op) > 1;
 }
 
 bool loop_has_heavy(const LStmt *s, const LStmt *end) {

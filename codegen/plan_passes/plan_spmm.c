@@ -109,7 +109,7 @@ static bool is_one_column(const Type *t) {
 /* Whether op is computed only under a condition that saves much work. */
 static bool is_guarded(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
-    return g && g->top->heavy;
+    return g && g->top->worth_test;
 }
 
 /* Whether the segment sum op is to have a kernel to itself, so that the library can compute it

@@ -169,7 +169,7 @@ static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
  * NULL = none is. */
 static const Guard *worthwhile_guard(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
-    return g && g->top->heavy ? g->top : NULL; /* what an inner one makes heavy, so are the outer */
+    return g && g->top->worth_test ? g->top : NULL; /* it is where an inner one is */
 }
 
 /* Whether the group's kernel would be too long with n_ops more: for those that walk it, and more so
