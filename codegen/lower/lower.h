@@ -44,7 +44,7 @@ typedef struct {
 } CgRead;
 typedef VEC(CgRead) CgReads;
 
-/* Places that a walk over rows tells apart (plan_units.c). */
+/* Places that a walk over rows tells apart (plan_row_walk.c). */
 enum { CG_PLACES = 32 };
 
 typedef struct {

@@ -15,155 +15,10 @@
  *     h[v, :]   = sum of exp(..) / total[v] x[..]
  *
  * That is XLA's "multi-output fusion" and TVM's "compute_at" for rows, found by walking what a
- * value reads (visit_row): elementwise operands, sums along other spaces, and gathers along
- * the map whose segments are being summed all stay in the row. */
-#include "codegen/lower/lower.h"
+ * value reads (plan_row_walk.c). */
 #include "codegen/plan_passes/plan_pass.h"
+#include "codegen/plan_passes/plan_row_walk.h"
 #include "passes/rewrite.h"
-
-/* ---- what a root reads, by rows ------------------------------------------------------------ */
-/* At the row, at other places, or at an entry of the segment of maps.v[at - AT_ENTRY]. */
-enum { AT_ROW, ELSEWHERE, AT_ENTRY, PLACES = CG_PLACES, MAPS_MAX = PLACES - AT_ENTRY };
-
-/* How a value's place ceases to be the row: for reports. */
-typedef struct {
-    UnfusedCause cause;
-    const Op *via;
-} UnfusedReason;
-
-/* A value on the walk over a row: where it is read, and why no longer at the row. */
-typedef struct {
-    const Op *op;
-    int place;
-    UnfusedReason reason;
-} RowStep;
-
-/* The walk over what a root's row reads. */
-typedef struct {
-    const Lower *lo;
-    const Space *rows;
-    const Op *root;
-    MapList maps; /* whose segments are summed */
-    int n_sums;
-    int n_ops;          /* that the walk came to, with those that are read */
-    bool too_many_maps; /* more than MAPS_MAX maps */
-    int n_wide;         /* sums that no local array can hold: the last one */
-    const Op *wide;
-    OpList at_row, at_other;    /* stored values read at this row, and at others */
-    VEC(UnfusedReason) reasons; /* by `at_other` */
-    VEC(RowStep) ahead;         /* of the walk: the next one last */
-} RowWalk;
-
-/* Whether the first dimension of op is the space of rows. */
-static bool has_rows_first(const Op *op, const Space *rows) {
-    return op->type.rank > 0 && op->type.dim[0] == rows;
-}
-
-/* The map at whose entries a value at this place is read; NULL = the place is the row, or
- * elsewhere. */
-static const Map *map_of_place(const RowWalk *r, int at) {
-    return at >= AT_ENTRY ? r->maps.v[at - AT_ENTRY] : NULL;
-}
-
-/* The number of the place "at an entry (edge) of map m", whose segments the row sums. */
-static int place_of_entries(RowWalk *r, Map *m) {
-    int i = 0;
-    while (i < r->maps.n && r->maps.v[i] != m) i++;
-    if (i == MAPS_MAX) r->too_many_maps = true;
-    if (i == MAPS_MAX) return ELSEWHERE;
-    if (i == r->maps.n) vec_push(r->lo->a, &r->maps, m);
-    return AT_ENTRY + i;
-}
-
-/* The place at which the operands of op are read, if op itself is read at place `at`: the row, an
- * entry of the row, or elsewhere. */
-static int place_of_operands(RowWalk *r, const Op *op, int at) {
-    const Op *x = op->n_in ? op->in[0] : NULL;
-    if (at == ELSEWHERE || !x) return ELSEWHERE;
-    switch (op->kind) {
-    case OP_GATHER:
-        return op->map == map_of_place(r, at) ? AT_ROW : ELSEWHERE;
-    case OP_SEGMENT:
-        return at == AT_ROW && op->map->to == r->rows ? place_of_entries(r, op->map) : ELSEWHERE;
-    case OP_REDUCE:
-    case OP_CONTRACT:
-    case OP_ARGMAX:
-    case OP_VIEW:
-        return at;
-    default:
-        return op_has(op, OPT_ELEM) ? at : ELSEWHERE;
-    }
-}
-
-/* The place of operand x, if operands of its op are read at `at`. A value without a row dimension
- * is one for all rows, so it is elsewhere. */
-static int place_of_operand(const RowWalk *r, const Op *x, int at) {
-    if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
-    if (at >= AT_ENTRY && !has_rows_first(x, map_of_place(r, at)->from)) return ELSEWHERE;
-    return at;
-}
-
-/* Records a sum over the entries of the row; notes one that is too wide for a local array. */
-static void record_row_sum(RowWalk *r, const Op *op) {
-    int64_t n;
-    r->n_sums++;
-    if (cg_row_size(&op->type, &n) && n <= pass_threshold(r->lo->c, PASS_T_ROW)) return;
-    r->n_wide++;
-    r->wide = op;
-}
-
-/* Why the operands of op are not read at the row: reason w, or a new one where op is what leads
- * away from the row. */
-static UnfusedReason reason_for_operands(UnfusedReason w, const Op *op, int at, int below) {
-    if (at == below) return w;
-    if (below == AT_ROW) return (UnfusedReason){UNFUSED_NOT, op};
-    if (below != ELSEWHERE) return (UnfusedReason){UNFUSED_ENTRY, op};
-    return (UnfusedReason){op->kind == OP_GATHER ? UNFUSED_GATHER : UNFUSED_OTHER_ROW, op};
-}
-
-/* Records a read of a stored value elsewhere than at the row, with the reason. */
-static void record_read_elsewhere(RowWalk *r, const Op *op, int at, UnfusedReason w) {
-    if (at == AT_ROW) w = (UnfusedReason){UNFUSED_VIEW, op};
-    vec_push(r->lo->a, &r->at_other, cg_info(r->lo, op)->base);
-    vec_push(r->lo->a, &r->reasons, w);
-}
-
-/* Visits a value on the walk: records a stored one, and goes on to the operands of a fused one. at:
- * its place, w: why that is not the row. */
-static void visit_row(RowWalk *r, const Op *op, int at, UnfusedReason w) {
-    if (!ir_marks_first(r->lo->row_marks, op->id * PLACES + at)) return;
-    r->n_ops++;
-    const OpInfo *in = cg_info(r->lo, op);
-    if (op != r->root && in->storage != HOW_INLINE) {
-        if (at == AT_ROW && in->base == op && cg_skip_views(r->lo, op) == op)
-            vec_push(r->lo->a, &r->at_row, op);
-        else
-            record_read_elsewhere(r, op, at, w);
-        return;
-    }
-    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) record_row_sum(r, op);
-    int below = place_of_operands(r, op, at);
-    UnfusedReason on = reason_for_operands(w, op, at, below);
-    for (int i = op->n_in - 1; i >= 0; i--) {
-        int to = place_of_operand(r, op->in[i], below);
-        RowStep next = {op->in[i], to, to == below ? on : (UnfusedReason){UNFUSED_ALL_ROWS, op}};
-        vec_push(r->lo->a, &r->ahead, next);
-    }
-}
-
-/* Finds which stored values the kernel of a root reads at the root's own row, and which elsewhere.
- */
-static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
-    RowWalk r = {.lo = lo, .rows = rows};
-    r.root = cg_skip_views(lo, root);
-    ir_marks_start(lo->row_marks);
-    vec_push(lo->a, &r.ahead, ((RowStep){.op = r.root, .place = AT_ROW}));
-    while (r.ahead.n) {
-        RowStep p = r.ahead.v[--r.ahead.n];
-        visit_row(&r, p.op, p.place, p.reason);
-    }
-    return r;
-}
 
 /* The outermost condition under which op is needed, if it saves enough work to be worth a test;
  * NULL = none is. */
@@ -472,7 +327,7 @@ static void add_row_root(Partitioner *c, FusionGroup *u, const Op *op, const Row
 /* What the row of op reads. */
 static RowWalk walk_own_row(const Lower *lo, const Op *op) {
     const Type *t = &cg_skip_views(lo, op)->type;
-    return walk_row(lo, op, t->rank ? t->dim[0] : NULL);
+    return plan_walk_row(lo, op, t->rank ? t->dim[0] : NULL);
 }
 
 /* Whether a value that is computed row by row can be made by the kernel of group u, however long
@@ -520,7 +375,7 @@ static void place_alone(Partitioner *c, PFusion *f) {
     FusionGroup *u = new_group(c, f);
     for (int i = 0; i < f->roots.n; i++) add_root(c, u, f->roots.v[i]);
     if (f->kind != PF_SUM && f->kind != PF_CONCAT) return; /* no kernels */
-    RowWalk r = walk_row(c->lo, f->roots.v[0], NULL);
+    RowWalk r = plan_walk_row(c->lo, f->roots.v[0], NULL);
     record_all_unfused(c, f->roots.v[0], &r);
 }
 
@@ -576,12 +431,11 @@ static bool is_root(const Lower *lo, const Op *op) {
            cg_info(lo, op)->storage == HOW_STORED;
 }
 
-/* Checks that the fusion's values are the function's, and that fusions of its kind make them. */
-static bool check_roots(const Lower *lo, const PFusion *f) {
-    for (int i = 0; i < f->roots.n; i++) {
+/* Checks that fusions of this kind make the fusion's values, with what is stored of the function.
+ */
+static bool check_kinds(const Lower *lo, const PFusion *f) {
+    for (int i = 0; i < f->roots.n && f->kind != PF_COPY; i++) {
         const Op *op = f->roots.v[i];
-        if (op->func != lo->f) return fusion_error(lo, op, "is of another function");
-        if (f->kind == PF_COPY) continue;
         bool is_result = i && op->kind == OP_RESULT && op->in[0] == f->roots.v[0];
         if (!is_root(lo, op) || (!is_result && cg_fusion_kind(lo, op) != f->kind))
             return fusion_error(lo, op, "is of another kind than its value");
@@ -603,7 +457,7 @@ static bool check_all_made(const Lower *lo, const FusionGroups *groups) {
 bool cg_find_groups(Lower *lo, const PFusions *of, FusionGroups *to) {
     Partitioner c = begin_groups(lo);
     for (int i = 0; i < of->n; i++) {
-        if (!check_roots(lo, of->v[i])) return false;
+        if (!check_kinds(lo, of->v[i])) return false;
         FusionGroup *u = new_group(&c, of->v[i]);
         if (u->kind == PF_ROWS && !read_rows(&c, u)) return false;
         for (int k = 0; k < u->fusion->roots.n && u->kind != PF_ROWS && u->kind != PF_COPY; k++)
@@ -630,7 +484,7 @@ static bool form_in_body(Lower *lo, PFusion *loop) {
 static bool form_in(Lower *lo, PFusions *list) {
     Partitioner c = begin_groups(lo);
     for (int i = 0; i < list->n; i++) {
-        if (!check_roots(lo, list->v[i])) return false;
+        if (!check_kinds(lo, list->v[i])) return false;
         if (list->v[i]->kind == PF_ROWS)
             place_rows(&c, lo->pc, list->v[i]);
         else
