@@ -3,10 +3,13 @@
 
     passes.py GNNC TOP FOLDER make [MODEL..]          compiles the programs that differ
     passes.py GNNC TOP FOLDER measure OUT.md [MODEL..]  times them, and writes the table
+    passes.py GNNC TOP FOLDER cuda OUT.md [MODEL..]     what each is worth for CUDA: the text, as nvcc compiles it for sm_90
 
 Of each pass that a program can do without: kernels and library calls of a training step, the bytes that they move by the
 report of fusion, both with Cora's sizes, and the median of the step's time, of ROUNDS runs that alternate with those of all other
-programs of the model.  A pass whose absence leaves the loops as they are has no line.
+programs of the model.  A pass whose absence leaves the loops as they are has no line.  For CUDA: lines of the text, kernels in it, the
+most registers that a kernel needs, kernels that need more than 64 (fewer than half of an SM's threads then fit), and the bytes that all
+kernels spill, by `ptxas -v`; nvcc is that of NVCC, or of PATH.
 """
 import json
 import os
@@ -22,6 +25,11 @@ MODELS, ROUNDS, EPOCHS = ["gcn", "gat", "sage"], 5, 60
 
 def run(*args):
     return subprocess.run(args, capture_output=True, text=True, check=True).stdout
+
+
+def code_of(text):
+    """But for comments, which say how gnnc was called."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
 
 
 class Bench:
@@ -47,6 +55,35 @@ class Bench:
     def passes(self):
         listed = re.search(r"^passes:\n(.*?)\n\n", run(self.gnnc, "--help"), re.M | re.S).group(1)
         return re.findall(r"^  ([a-z-]+)", listed, re.M)
+
+    def cuda_text(self, model, without):
+        """None: a program needs the pass."""
+        p = subprocess.run([self.gnnc, os.path.join(self.top, "models", model + ".gnn"), "--target=cuda", *without, "--emit=cuda"],
+                           capture_output=True, text=True, check=False)
+        if p.returncode and "cannot do without" not in p.stderr:
+            raise ValueError(p.stderr)
+        return p.stdout if p.returncode == 0 else None
+
+    def cuda_cost(self, model, text):
+        path = os.path.join(self.folder, model + ".cu")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        p = subprocess.run([os.environ.get("NVCC", "nvcc"), "-std=c++17", "-arch=sm_90", "-Xptxas", "-v", "-cubin",
+                            "-I" + os.path.join(self.top, "runtime"), "-o", path + "bin", path], capture_output=True, text=True, check=True)
+        registers = [int(n) for n in re.findall(r"Used (\d+) registers", p.stderr)]
+        spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", p.stderr)]
+        return text.count("\n"), len(registers), max(registers, default=0), sum(n > 64 for n in registers), sum(spills)
+
+    def cuda_table(self, model):
+        whole, rows = self.cuda_text(model, []), []
+        for name in [None, *self.passes(), "-O0"]:
+            text = self.cuda_text(model, [] if not name else ["-O0"] if name == "-O0" else ["--disable-pass=" + name])
+            if text is None or (name and code_of(text) == code_of(whole)):
+                continue
+            shown = {None: "nothing: -O2", "-O0": "all: -O0"}.get(name, name)
+            rows.append("| " + " | ".join(map(str, [shown, *self.cuda_cost(model, text)])) + " |")
+        head = ["| without | lines | kernels | most registers | kernels of more than 64 | bytes spilled |", "|---|---|---|---|---|---|"]
+        return "\n".join([f"## {model}", "", *head, *rows, ""])
 
     def program(self, model, name):
         return os.path.join(self.folder, f"{model}.{name}")
@@ -89,7 +126,8 @@ def main():
         for model in sys.argv[5:] or MODELS:
             bench.make(model)
         return
-    text = "\n".join(bench.table(model) for model in sys.argv[6:] or MODELS)
+    table = bench.cuda_table if what == "cuda" else bench.table
+    text = "\n".join(table(model) for model in sys.argv[6:] or MODELS)
     with open(sys.argv[5], "w", encoding="utf-8") as f:
         f.write(text)
 
