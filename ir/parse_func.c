@@ -12,6 +12,31 @@
 
 #include <string.h>
 
+/* The map of kind k from space s. to: the space that a `cell` or `distinct` leads to; which: the
+ * base that an `orig` leads to. */
+static Map *make_map(Module *m, MapKind k, Space *s, Space *to, int which) {
+    switch (k) {
+    case MAP_SRC:
+        return map_src(m, s);
+    case MAP_DST:
+        return map_dst(m, s);
+    case MAP_GRAPH:
+        return map_graph(m, s);
+    case MAP_ROW:
+        return map_row(m, s);
+    case MAP_NZCOL:
+        return map_nzcol(m, s);
+    case MAP_CELL:
+        return map_cell(m, s, to);
+    case MAP_DISTINCT:
+        return map_distinct(m, s, to);
+    case MAP_FIRST:
+        return map_first(m, s);
+    default:
+        return map_orig(m, s, which);
+    }
+}
+
 /* ---- attributes ------------------------------------------------------------------ */
 /* Parses the edge, entry or node space in the parentheses of a map. */
 static bool map_of_space(Parser *p, MapKind k, Map **map) {
@@ -39,34 +64,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     }
     if (!ok)
         return parse_fail(p, DIAG_E0409, at, "'%s' has no map '%s'", s->name, text_MapKind.word[k]);
-    switch (k) {
-    case MAP_SRC:
-        *map = map_src(p->m, s);
-        break;
-    case MAP_DST:
-        *map = map_dst(p->m, s);
-        break;
-    case MAP_GRAPH:
-        *map = map_graph(p->m, s);
-        break;
-    case MAP_ROW:
-        *map = map_row(p->m, s);
-        break;
-    case MAP_NZCOL:
-        *map = map_nzcol(p->m, s);
-        break;
-    case MAP_CELL:
-        *map = map_cell(p->m, s, to);
-        break;
-    case MAP_DISTINCT:
-        *map = map_distinct(p->m, s, to);
-        break;
-    case MAP_FIRST:
-        *map = map_first(p->m, s);
-        break;
-    default:
-        *map = map_orig(p->m, s, (int)which);
-    }
+    *map = make_map(p->m, k, s, to, (int)which);
     return true;
 }
 

@@ -438,20 +438,14 @@ static bool reads_column_index(const CuFn *f, const LoopColumns *r, const LStmt 
     return false;
 }
 
-void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
-    int n_outer_aliases = f->alias.n, n_before = f->pending_sums.n;
-    const char *lo, *hi, *column = f->reg[region->range->var->id];
-    cu_loop_bounds_text(f, region->range, &lo, &hi);
-    collect_pending_sums(f, region, region->first, region->end, NULL, false,
-                         region->all_threads ? LS_TEAM : LS_LANES);
-    declare_pending_sum_registers(f, n_before);
-    const bool masked = region->stmt->sched.masked;
-    const int pack = cu_region_pack(f, region);
-    const char *stride = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
-    const char *first_index = pack > 1 ? new_temporary_name(f, "first") : column;
+/* Opens the loop that brings a lane, or a thread, from column to column of the region; in one pass
+ * there is none. first_index: the variable for the first column of a pack. */
+static void open_region(CuFn *f, const LoopColumns *region, const char *first_index,
+                        const char *stride, const char *lo, const char *hi) {
+    const bool masked = region->stmt->sched.masked, packed = *stride;
     f->column_guard = masked ? "gn_on" : NULL;
     if (region->one_pass) {
-        if (masked || pack > 1 || reads_column_index(f, region, region->first, region->end))
+        if (masked || packed || reads_column_index(f, region, region->first, region->end))
             cu_line(f, "const int64_t %s = gn.lane%s;", first_index, stride);
         if (masked) f->column_guard = new_temporary_name(f, "on");
         if (masked) cu_line(f, "const bool %s = %s < %s;", f->column_guard, first_index, hi);
@@ -468,6 +462,19 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
                 zero ? "" : lo, zero ? "" : " + ", first, stride, first_index, hi, first_index,
                 region->all_threads ? "gn.lanes * gn.ways" : "gn.lanes", stride);
     }
+}
+
+void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
+    int n_outer_aliases = f->alias.n, n_before = f->pending_sums.n;
+    const char *lo, *hi, *column = f->reg[region->range->var->id];
+    cu_loop_bounds_text(f, region->range, &lo, &hi);
+    collect_pending_sums(f, region, region->first, region->end, NULL, false,
+                         region->all_threads ? LS_TEAM : LS_LANES);
+    declare_pending_sum_registers(f, n_before);
+    const int pack = cu_region_pack(f, region);
+    const char *stride = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
+    const char *first_index = pack > 1 ? new_temporary_name(f, "first") : column;
+    open_region(f, region, first_index, stride, lo, hi);
     f->region = region;
     f->column = column;
     f->first_column = pack > 1 ? first_index : NULL;

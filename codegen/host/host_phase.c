@@ -340,41 +340,20 @@ static bool has_host_condition(const Host *h, const PStep *s) {
     return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_interrupts(s, true));
 }
 
-/* Writes step number `index` of the current phase. A step that another one does on the device is
- * only mentioned in a comment. */
-static void emit_step(Host *h, int index, const PStep *s) {
-    bool returns_status = true, conditional = has_host_condition(h, s);
-    const PStep *covering = s->group ? s->group->steps.v[0] : s->covered_by;
-    if (h->device && covering && covering != s) {
-        host_printf(h, "    /* within %d */\n",
-                    plan_step_index(h->p->phases.v[h->phase], covering));
-        return;
-    }
-    if (s->kind == PS_END) {
-        host_puts(h, "    }\n    if (st != GNNC_OK) return st;\n");
-        return;
-    }
-    host_printf(h, "    rt_step(x, %d);\n", index);
-    if (s->kind == PS_LOOP) {
-        emit_loop(h, index, s);
-        return;
-    }
-    if (conditional)
-        host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
-                    s->pred_not ? "false" : "true");
+/* Writes the call that does a step. Returns whether it sets `st`. */
+static bool emit_call(Host *h, int index, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
-        returns_status = h->device != NULL;
-        if (!returns_status)
+        if (!h->device)
             emit_kernel(h, s);
         else if (s->spmm && s->spmm->index >= 0)
             emit_spmm(h, index, s);
         else
             emit_device_kernel(h, "    ", s);
-        break;
+        return h->device != NULL;
     case PS_COPY:
-        emit_copy(h, s), returns_status = false;
-        break;
+        emit_copy(h, s);
+        return false;
     case PS_GEMM:
         if (h->device && s->group) {
             for (int i = 0; i < s->group->steps.n; i++) emit_clear(h, s->group->steps.v[i]);
@@ -404,8 +383,34 @@ static void emit_step(Host *h, int index, const PStep *s) {
         break;
     case PS_LOOP:
     case PS_END:
-        break; /* above */
+        break; /* emit_step()'s */
     }
+    return true;
+}
+
+/* Writes step number `index` of the current phase. A step that another one does on the device is
+ * only mentioned in a comment. */
+static void emit_step(Host *h, int index, const PStep *s) {
+    bool conditional = has_host_condition(h, s);
+    const PStep *covering = s->group ? s->group->steps.v[0] : s->covered_by;
+    if (h->device && covering && covering != s) {
+        host_printf(h, "    /* within %d */\n",
+                    plan_step_index(h->p->phases.v[h->phase], covering));
+        return;
+    }
+    if (s->kind == PS_END) {
+        host_puts(h, "    }\n    if (st != GNNC_OK) return st;\n");
+        return;
+    }
+    host_printf(h, "    rt_step(x, %d);\n", index);
+    if (s->kind == PS_LOOP) {
+        emit_loop(h, index, s);
+        return;
+    }
+    if (conditional)
+        host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
+                    s->pred_not ? "false" : "true");
+    bool returns_status = emit_call(h, index, s);
     if (conditional) host_puts(h, "    }\n");
     if (returns_status || conditional) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }

@@ -96,11 +96,10 @@ static void find_aliases(Lower *lo, const bool *full) {
     }
 }
 
-/* Decides what becomes of each op of the current function (lo->info), backwards from the effects,
- * and makes the tables by Op.id that lowering uses. */
-static void choose_all_storage(Lower *lo) {
+/* Makes the tables of the function, by number of operation, and numbers what gets a name. */
+static void begin_function(Lower *lo) {
     func_number(lo->f);
-    int n = lo->f->n_ops;
+    int n = lo->f->n_ops, n_dumped = 0, n_others = 0;
     lo->info = NEWN(lo->a, OpInfo, (size_t)n + 1);
     lo->reads = NEWN(lo->a, CgReads *, (size_t)n + 1);
     lo->slot = NEWN(lo->a, int, (size_t)n + 1);
@@ -111,16 +110,22 @@ static void choose_all_storage(Lower *lo) {
     *lo->computed = ir_marks_new(lo->a, n + 1);
     lo->row_marks = NEW(lo->a, IrMarks);
     *lo->row_marks = ir_marks_new(lo->a, CG_PLACES * n);
-    bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
-    bool *full = NEWN(lo->a, bool, (size_t)n + 1);
-    Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
-    int n_dumped = 0, n_others = 0;
     for (Op *op = lo->f->first; op; op = op->next) {
         bool dump = op->ask == ASK_APART || op->use.role == OUT_DUMP;
         cg_info(lo, op)->name_number = dump ? n_dumped++ : n_others++;
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
+}
+
+/* Decides what becomes of each op of the current function (lo->info), backwards from the effects,
+ * and makes the tables by Op.id that lowering uses. */
+static void choose_all_storage(Lower *lo) {
+    begin_function(lo);
+    int n = lo->f->n_ops;
+    bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
+    bool *full = NEWN(lo->a, bool, (size_t)n + 1);
+    Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
     lo->guard = ir_guards(lo->a, lo->f, memory); /* conditions of steps */
     for (Op *op = lo->f->last; op; op = op->prev) {
         const Op *dense;

@@ -164,6 +164,34 @@ static bool is_given(const Args *a, const char *name) {
     return false;
 }
 
+/* Sets *v to what the parameter f of a loss or metric stands for; poison: it keeps its default.
+ * False after a diagnostic: there is no such thing here. */
+static bool argument_of(LinkTask *t, const Term *term, const Ast *f, Value *v) {
+    Elab *e = t->e;
+    bool no_negatives = term->is_loss && is_pairs(t) && !t->recipe->sample.negatives;
+    if (no_negatives && strcmp(f->text, "target") == 0) {
+        diag_add(e->c, DIAG_E0307, term->at->span,
+                 "'%s' would learn from true links alone, as the recipe draws no others: sample { "
+                 ".. negatives 1 }",
+                 term->fn->text);
+        return false;
+    }
+    *v = value_named(t, f->text);
+    if (!elab_is_poison(*v) || f->kid[1]) return true;
+    if (no_negatives && strcmp(f->text, "neg") == 0)
+        diag_add(e->c, DIAG_E0307, term->at->span,
+                 "'%s' asks for 'neg', and the recipe draws none: sample { .. negatives 1 }",
+                 term->fn->text);
+    else
+        diag_add(e->c, DIAG_E0307, term->at->span,
+                 "'%s' asks for '%s', which there is not here%s: a loss takes pos, neg, or pos, "
+                 "all, query, or pred, target, mask; a metric rank, place, query, or pred, target, "
+                 "mask",
+                 term->fn->text, f->text,
+                 term->is_loss ? "" : ", as the metrics of a recipe are of one sort");
+    return false;
+}
+
 /* Calls a loss or metric with the values that its parameters ask for by name (pos, neg, all,
  * rank, ..) and its own settings. NULL after a diagnostic. */
 static Op *apply(LinkTask *t, const Term *term) {
@@ -184,34 +212,9 @@ static Op *apply(LinkTask *t, const Term *term) {
     for (int i = 0; i < formals->n; i++) {
         const Ast *f = formals->kid[i];
         if (is_given(&term->args, f->text)) continue;
-        if (term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
-            strcmp(f->text, "target") == 0) {
-            diag_add(
-                e->c, DIAG_E0307, term->at->span,
-                "'%s' would learn from true links alone, as the recipe draws no others: sample { "
-                ".. negatives 1 }",
-                term->fn->text);
-            return NULL;
-        }
-        Value v = value_named(t, f->text);
-        if (elab_is_poison(v) && f->kid[1]) continue;
-        if (elab_is_poison(v) && term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
-            strcmp(f->text, "neg") == 0) {
-            diag_add(e->c, DIAG_E0307, term->at->span,
-                     "'%s' asks for 'neg', and the recipe draws none: sample { .. negatives 1 }",
-                     term->fn->text);
-            return NULL;
-        }
-        if (elab_is_poison(v)) {
-            diag_add(
-                e->c, DIAG_E0307, term->at->span,
-                "'%s' asks for '%s', which there is not here%s: a loss takes pos, neg, or pos, "
-                "all, "
-                "query, or pred, target, mask; a metric rank, place, query, or pred, target, mask",
-                term->fn->text, f->text,
-                term->is_loss ? "" : ", as the metrics of a recipe are of one sort");
-            return NULL;
-        }
+        Value v;
+        if (!argument_of(t, term, f, &v)) return NULL;
+        if (elab_is_poison(v)) continue;
         a.named[a.n_named] = v;
         a.name[a.n_named] = f->text;
         a.named_at[a.n_named++] = term->at->span;

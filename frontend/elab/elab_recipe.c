@@ -469,6 +469,35 @@ static const Ast *find_item(const Ast *train, AstKind k) {
     return NULL;
 }
 
+/* Reports settings that do not fit each other: updates or a warm-up longer than the training. */
+static void check_settings(Elab *e, const Ast *train, const Recipe *r) {
+    const Ast *accumulate = find_item(train, AST_ACCUMULATE);
+    if (accumulate && !find_item(train, AST_SAMPLE) && r->epochs && r->accumulate > r->epochs)
+        diag_add(e->c, DIAG_E0306, accumulate->span,
+                 "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
+                 (long long)r->accumulate);
+    const Ast *schedule = find_item(train, AST_SCHEDULE);
+    if (schedule && r->epochs && r->warmup_epochs > r->epochs)
+        diag_add(e->c, DIAG_E0306, schedule->span, "a warm-up of %lld epochs does not end in %lld",
+                 (long long)r->warmup_epochs, (long long)r->epochs);
+}
+
+/* Completes what `stop after` watches, and reports a kept metric that links do not have. */
+static void check_kept(Elab *e, const Ast *train, Recipe *r) {
+    if (r->early_stop_patience && !r->keep_metric) {
+        r->keep_metric = "loss";
+        r->keep_split = SPLIT_VAL;
+    }
+    if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
+        diag_add(e->c, DIAG_E0306, train->span,
+                 "what scores links has a loss while it trains only: keep the best of a metric%s",
+                 r->early_stop_patience ? ", which 'stop after' watches then" : "");
+    else if (e->links.base && r->keep_metric && r->keep_split == SPLIT_TRAIN)
+        diag_add(e->c, DIAG_E0306, train->span,
+                 "links are judged in the validation and test splits: keep best on val %s",
+                 r->keep_metric);
+}
+
 /* Reads a recipe into *r and checks that its items fit together. */
 void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
     Terms metrics = {0}, losses = {0};
@@ -488,27 +517,8 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
                                  : target->text;
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
-    const Ast *accumulate = find_item(train, AST_ACCUMULATE);
-    if (accumulate && !find_item(train, AST_SAMPLE) && r->epochs && r->accumulate > r->epochs)
-        diag_add(e->c, DIAG_E0306, accumulate->span,
-                 "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
-                 (long long)r->accumulate);
-    const Ast *schedule = find_item(train, AST_SCHEDULE);
-    if (schedule && r->epochs && r->warmup_epochs > r->epochs)
-        diag_add(e->c, DIAG_E0306, schedule->span, "a warm-up of %lld epochs does not end in %lld",
-                 (long long)r->warmup_epochs, (long long)r->epochs);
-    if (r->early_stop_patience && !r->keep_metric) {
-        r->keep_metric = "loss";
-        r->keep_split = SPLIT_VAL;
-    }
-    if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
-        diag_add(e->c, DIAG_E0306, train->span,
-                 "what scores links has a loss while it trains only: keep the best of a metric%s",
-                 r->early_stop_patience ? ", which 'stop after' watches then" : "");
-    else if (e->links.base && r->keep_metric && r->keep_split == SPLIT_TRAIN)
-        diag_add(e->c, DIAG_E0306, train->span,
-                 "links are judged in the validation and test splits: keep best on val %s",
-                 r->keep_metric);
+    check_settings(e, train, r);
+    check_kept(e, train, r);
     r->outcome = elab_term_outcome(e, &losses);
     r->model_name = train->text;
     r->present = true;

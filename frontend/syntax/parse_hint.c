@@ -103,9 +103,9 @@ static bool keyword_is_assigned(const char *start, const char *s) {
     return start + n + strspn(start + n, " ") == s && find(words, COUNT(words), start, n);
 }
 
-/* What to say at the end of a message about a syntax error at `at`, from the words around it:
- * how other languages' syntax is written here. "" where nothing is known. */
-const char *fe_syntax_hint(const Parser *p, const Span *at) {
+/* What a word that other languages have there is called here: the line's first one, the one at s,
+ * or the one before it. NULL: none of them is known. */
+static const char *hint_of_word(const char *start, const char *s, const char *before) {
     static const Hint first[] = {
         {"elif", "; write 'else if'"},
         {"def", "; a function is written fn name(x) { .. }"},
@@ -117,17 +117,15 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
         {"is", "; write '=='"},
         {"lambda", "; a function has a name: fn f(x) { .. }"},
     };
-    const char *line = line_of(p, at), *start = line + strspn(line, " \t");
-    size_t length = strcspn(line, "\n");
-    if (!at->line || at->col == 0 || at->col > length + 1) return "";
-    const char *s = line + at->col - 1;
     const char *hint = find(first, COUNT(first), start, word_length(start));
-    const char *before = word_before(line, s);
     if (!hint) hint = find(here, COUNT(here), s, word_length(s));
-    if (!hint) hint = find(here, COUNT(here), before, word_length(before));
-    if (hint) return hint;
-    hint = *s == '@' ? precision_hint(line, s) : NULL;
-    if (hint) return hint;
+    return hint ? hint : find(here, COUNT(here), before, word_length(before));
+}
+
+/* What the character at s, which may not stand there, was probably meant for; "": nobody knows. */
+static const char *hint_of_character(const Parser *p, const Span *at, const char *line,
+                                     const char *s, const char *before) {
+    const char *start = line + strspn(line, " \t");
     if (*s == '{' && word_length(before) == 6 && memcmp(before, "fanout", 6) == 0)
         return "; by relation, too, it is a list: fanout [g.a: [10, 5], g.b: [5, 5]]";
     if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '[')
@@ -148,6 +146,17 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     if (*s == '=' && p->train_depth) return "; a recipe's setting takes no '=': epochs 100";
     if (is_after_comma(p, line, before)) return "; no comma stands between settings";
     return "";
+}
+
+/* What to say at the end of a message about a syntax error at `at`, from the words around it:
+ * how other languages' syntax is written here. "" where nothing is known. */
+const char *fe_syntax_hint(const Parser *p, const Span *at) {
+    const char *line = line_of(p, at);
+    if (!at->line || at->col == 0 || at->col > strcspn(line, "\n") + 1) return "";
+    const char *s = line + at->col - 1, *before = word_before(line, s);
+    const char *hint = hint_of_word(line + strspn(line, " \t"), s, before);
+    if (!hint && *s == '@') hint = precision_hint(line, s);
+    return hint ? hint : hint_of_character(p, at, line, s, before);
 }
 
 /* What to say about an unknown setting of a recipe: what other frameworks' words are called

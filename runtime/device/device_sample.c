@@ -69,14 +69,12 @@ static bool scans(const RtDeviceSampler *s) {
     return any;
 }
 
-/* Lays out the sampler's workspace on the device. Without memory (NULL) it only computes offsets,
- * and so the size. */
-static size_t layout_workspace(RtDeviceSampler *s, char *base) {
-    RtDraw *d = &s->draw;
+/* p gets room for n elements, behind what was laid out before. */
+#define LAY(p, n) ((p) = (void *)(base + rt_lay(l, (n), sizeof *(p))))
+/* Lays out what is kept of each type and relation: marks of nodes, then times, edges and weights
+ * that are not on the device already. */
+static void lay_graph(RtDeviceSampler *s, RtLay *l, char *base) {
     const RtDrawMost *m = &s->most;
-    int64_t entries = m->drawn > s->n_seeds ? m->drawn : s->n_seeds;
-    RtLay l = {.align = s->d->ops->align};
-#define LAY(p, n) ((p) = (void *)(base + rt_lay(&l, (n), sizeof *(p))))
     for (int t = 0; t < s->g.n_types; t++) {
         RtDrawType *of = &s->of[t];
         of->slots = s->g.type[t].n;
@@ -87,7 +85,7 @@ static size_t layout_workspace(RtDeviceSampler *s, char *base) {
         }
         LAY(of->mark, of->slots);
     }
-    s->marks_bytes = l.used;
+    s->marks_bytes = l->used;
     for (int t = 0; t < s->g.n_types; t++)
         if (s->spec.temporal && s->g.type[t].time) LAY(s->of[t].time, s->g.type[t].n);
     for (int r = 0; r < s->g.n_rels; r++) {
@@ -101,6 +99,13 @@ static size_t layout_workspace(RtDeviceSampler *s, char *base) {
         if (time_of(s, rel)) LAY(to->time, rel->n_edges);
         if (by_time_of(s, rel)) LAY(to->by_time, rel->n_edges);
     }
+}
+
+/* Lays out what a batch is drawn in. */
+static void lay_draw(RtDeviceSampler *s, RtLay *l, char *base) {
+    RtDraw *d = &s->draw;
+    const RtDrawMost *m = &s->most;
+    int64_t entries = m->drawn > s->n_seeds ? m->drawn : s->n_seeds;
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
     LAY(d->row_node, s->g.n_rels);
@@ -117,7 +122,15 @@ static size_t layout_workspace(RtDeviceSampler *s, char *base) {
     LAY(d->row_known, m->rows);
     LAY(d->choice, chooses(s) ? entries : 0);
     LAY(d->new_before, entries + 1);
+}
 #undef LAY
+
+/* Lays out the sampler's workspace on the device. Without memory (NULL) it only computes offsets,
+ * and so the size. */
+static size_t layout_workspace(RtDeviceSampler *s, char *base) {
+    RtLay l = {.align = s->d->ops->align};
+    lay_graph(s, &l, base);
+    lay_draw(s, &l, base);
     return l.used;
 }
 

@@ -365,6 +365,23 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;
 }
 
+/* Opens the device that the options name, and says who gathers, samples and builds maps there. */
+static gnnc_status open_device(gnnc_trainer *t) {
+    const RtOptions *o = &t->options;
+    gnnc_status st;
+    TRY(st, rt_device_open(&t->x, o->where, o->ordinal, o->tf32 != 0));
+    rt_device_want_buckets(&t->x, o->buckets != 0);
+    TRY(st, rt_device_follow(&t->x));
+    if (!t->rt.device) goto out;
+    t->rt.device->gathers = o->device_features && t->program->device_gather;
+    t->rt.device->groups = o->group_products != 0;
+    t->rt.device->samples =
+        o->device_sampler && t->training && !t->training->device_sampler_lacks(t->program);
+    if (o->device_maps) st = rt_device_maps_open(&t->x, o->check_maps != 0);
+out:
+    return st;
+}
+
 /* Makes a trainer ready for its data: device, sizes, variant, arrays, memory, @load, first values,
  * batches. Each step needs those before it. */
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
@@ -373,16 +390,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     t->rt.fanout = rt_options_fanout(&t->options);
     t->rt.by_signal = t->options.signals != 0;
     t->rt.together = t->processes.n > 1;
-    TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
-    rt_device_want_buckets(&t->x, t->options.buckets != 0);
-    TRY(st, rt_device_follow(&t->x));
-    if (t->rt.device) {
-        t->rt.device->gathers = t->options.device_features && t->program->device_gather;
-        t->rt.device->groups = t->options.group_products != 0;
-        t->rt.device->samples = t->options.device_sampler && t->training &&
-                                !t->training->device_sampler_lacks(t->program);
-        if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
-    }
+    TRY(st, open_device(t));
     TRY(st, open_graph(t, directory));
     TRY(st, bind_sizes(t));
     if (t->options.labels) TRY(st, rt_bind_require_labels(&t->x));
