@@ -10,11 +10,15 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 enum {
+    FAR_AHEAD = 256,        /* rows on the disk that are asked for before they are copied .. */
+    FAR_PIECE = 1 << 14,    /* .. in turns of so many, as each begins with none under way */
     AHEAD_BYTES = 12 << 10, /* asked for before they are copied */
     PIECE_BYTES = 1 << 18,  /* per turn of a member */
     ALONE_BYTES = 1 << 15,  /* less than this is not worth waking others */
@@ -27,8 +31,9 @@ typedef struct {
     char *to;
     size_t row_bytes;
     RtRows rows;
-    int64_t piece, ahead; /* rows */
-    bool past_caches;
+    int64_t piece, ahead;  /* rows */
+    bool past_caches, far; /* far: rows lie in a file, and memory does not hold them all */
+    uintptr_t page;        /* bytes */
     _Atomic int64_t next;
 } Copy;
 
@@ -87,6 +92,24 @@ static void copy_rows(const Copy *c, int64_t lo, int64_t hi) {
     }
 }
 
+/* Has the system begin to read the pages of row i of the list, if they are not there. */
+static void ask_disk_for(const Copy *c, int64_t i) {
+    uintptr_t at = (uintptr_t)c->from + (size_t)row_of(&c->rows, i) * c->row_bytes,
+              first = at / c->page * c->page;
+    madvise((void *)first, at + c->row_bytes - first, MADV_WILLNEED); /* only a wish */
+}
+
+/* Copies rows [lo, hi) of the list from the disk, which is asked for many of them at once: one by
+ * one each would wait for its turn. */
+static void copy_far_rows(const Copy *c, int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i < hi && i < lo + FAR_AHEAD; i++) ask_disk_for(c, i);
+    for (int64_t i = lo; i < hi; i++) {
+        if (i + FAR_AHEAD < hi) ask_disk_for(c, i + FAR_AHEAD);
+        memcpy(c->to + (size_t)i * c->row_bytes,
+               c->from + (size_t)row_of(&c->rows, i) * c->row_bytes, c->row_bytes);
+    }
+}
+
 #define COPY_SCALARS(T)                                                                            \
     static void copy_##T(const Copy *c, int64_t lo, int64_t hi) {                                  \
         const T *from = (const T *)(const void *)c->from;                                          \
@@ -105,7 +128,9 @@ static void copy_share(void *arg, int member, int n_members) {
         int64_t lo = atomic_fetch_add_explicit(&c->next, c->piece, memory_order_relaxed);
         if (lo >= c->rows.n) break;
         int64_t hi = c->rows.n - lo < c->piece ? c->rows.n : lo + c->piece;
-        if (c->row_bytes == 2)
+        if (c->far)
+            copy_far_rows(c, lo, hi);
+        else if (c->row_bytes == 2)
             copy_int16_t(c, lo, hi);
         else if (c->row_bytes == 4)
             copy_int32_t(c, lo, hi);
@@ -117,23 +142,30 @@ static void copy_share(void *arg, int member, int n_members) {
     if (c->past_caches) finish_stream();
 }
 
-void rt_gather_rows(RtTeam *team, const void *from, size_t row_bytes, RtRows rows, void *to) {
-    Copy c = {.from = from, .to = to, .row_bytes = row_bytes, .rows = rows};
+static void gather(RtTeam *team, const void *from, size_t row_bytes, RtRows rows, bool far,
+                   void *to) {
+    Copy c = {.from = from, .to = to, .row_bytes = row_bytes, .rows = rows, .far = far};
     if (row_bytes == 0 || rows.n == 0) return;
-    c.piece = (int64_t)(PIECE_BYTES / row_bytes) + 1;
+    c.piece = far ? FAR_PIECE : (int64_t)(PIECE_BYTES / row_bytes) + 1;
+    c.page = (uintptr_t)sysconf(_SC_PAGESIZE);
     c.ahead = (int64_t)(AHEAD_BYTES / row_bytes) + 1;
     size_t n_bytes = (size_t)rows.n * row_bytes;
     bool alone = n_bytes < ALONE_BYTES;
-    c.past_caches = n_bytes > STREAM_BYTES && can_stream(&c);
+    c.past_caches = !far && n_bytes > STREAM_BYTES && can_stream(&c);
     rt_team_run(alone ? NULL : team, copy_share, &c);
+}
+
+void rt_gather_rows(RtTeam *team, const void *from, size_t row_bytes, RtRows rows, void *to) {
+    gather(team, from, row_bytes, rows, false, to);
 }
 
 /* ---- columns ------------------------------------------------------------------------- */
 /* Gathers plain rows into a buffer of the batch, which grows as needed. */
-static gnnc_status take(RtBatch *b, RtTeam *team, const void *from, size_t row_bytes, RtRows rows,
-                        RtGrow *to, RtError *err) {
+static gnnc_status take(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows, RtGrow *to,
+                        RtError *err) {
+    size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
     gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);
-    if (st == GNNC_OK) rt_gather_rows(team, from, row_bytes, rows, to->p);
+    if (st == GNNC_OK) gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory, to->p);
     return st;
 }
 
@@ -199,10 +231,10 @@ gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows 
     gnnc_status st = GNNC_OK;
     *out = *c;
     out->n_rows = out->shape[0] = rows.n;
+    out->beyond_memory = false;
     switch (rt_column_kind(c->kind)->layout) {
     case RT_LAYOUT_ROWS:
-        st = take(b, team, rt_column_values(c),
-                  (size_t)rt_column_width(c) * rt_column_value_bytes(c), rows, &buf->a, err);
+        st = take(b, team, c, rows, &buf->a, err);
         rt_column_set(out, buf->a.p);
         break;
     case RT_LAYOUT_CSR:

@@ -54,7 +54,8 @@ typedef struct RtColumn {
     int n_baselines;
     const double
         *exact; /* of an import: the numbers of its cells [n_rows], NaN where there is none */
-    RtScaleWish scale; /* .. which are still to be fitted */
+    RtScaleWish scale;  /* .. which are still to be fitted */
+    bool beyond_memory; /* mapped, and rt_column_beyond_memory: rows are on the disk, most likely */
 } RtColumn;
 
 /* ---- kinds -------------------------------------------------------------------- */
@@ -95,6 +96,10 @@ const char *rt_column_declared(const RtColumn *c, char *to, size_t n);
 bool rt_column_is_label(const RtColumn *c);
 /* Whether the row has a label: a class that is known, or one of several values. */
 bool rt_column_has_label(const RtColumn *y, int64_t row);
+
+/* A mapped column in ROWS that takes more than `memory` bytes never lies in memory as a whole: it
+ * is marked, and the system told that its rows are read in no order.  pool: has the mapping. */
+void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory);
 
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */

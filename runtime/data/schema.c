@@ -13,6 +13,7 @@
 #include "json.h"
 #include "eval_metric.h"
 #include "names.h"
+#include "runtime/memory.h"
 
 #define SCHEMA "schema.json"
 
@@ -579,6 +580,19 @@ out:
     return st;
 }
 
+/* Marks the columns that memory does not hold; behind all checks, which read them from end to end.
+ */
+static void find_columns_beyond_memory(RtDataset *d) {
+    size_t memory = rt_memory_limit(0).n_bytes;
+    for (int k = 0; k < 3; k++) {
+        RtTable *t = k == 0 ? d->nodes : k == 1 ? d->edges : d->graphs;
+        int n = k == 0 ? d->n_nodes : k == 1 ? d->n_edges : d->n_graphs;
+        for (int i = 0; i < n; i++)
+            for (int c = 0; c < t[i].n_columns; c++)
+                rt_column_beyond_memory(&t[i].columns[c], &d->pool, memory);
+    }
+}
+
 /* ---- directories ----------------------------------------------------------------- */
 typedef struct {
     const char *dir;
@@ -662,6 +676,7 @@ static gnnc_status open_dir(const RtAlloc *from, const char *dir, RtFiles files,
         return rt_fail_nomem(err, dir);
     }
     if (st == GNNC_OK) (*out)->stamp = from_dir.stamp;
+    if (st == GNNC_OK && files.map_values) find_columns_beyond_memory(*out);
     return say_where(st, dir, &inner, err);
 }
 

@@ -261,6 +261,38 @@ TEST(columns_of_a_batch) {
     rt_pool_free(&pool);
 }
 
+/* Only a mapped column of more bytes than memory has is marked; its rows, of which many are asked
+ * for ahead, are the same. */
+TEST(rows_beyond_memory) {
+    enum { N = 5000, WIDTH = 37, MANY = 20000 };
+    const size_t n_bytes = sizeof(float) * N * WIDTH;
+    static int32_t row[MANY];
+    RtAlloc plain = rt_alloc_default();
+    RtTeam *team;
+    RtPool pool;
+    void *file;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_team_start(&team, &plain, 3, 2, NULL) == GNNC_OK);
+    CHECK(rt_file_scratch(&pool, n_bytes, &file, NULL) == GNNC_OK);
+    for (int i = 0; i < N * WIDTH; i++) ((float *)file)[i] = (float)i;
+    for (uint32_t i = 0; i < MANY; i++) row[i] = (int32_t)some(7, i, N);
+    RtColumn c = {.name = "x", .kind = RT_COL_FLOAT, .n_rows = N, .rank = 2, .shape = {N, WIDTH}};
+    RtColumn copy = c;
+    c.f32 = file;
+    copy.f32 = RT_NEWN(&pool, float, N *WIDTH);
+    rt_column_beyond_memory(&copy, &pool, 0);
+    rt_column_beyond_memory(&c, &pool, n_bytes);
+    CHECK(!copy.beyond_memory && !c.beyond_memory);
+    rt_column_beyond_memory(&c, &pool, n_bytes - 1);
+    CHECK(c.beyond_memory);
+    for (int64_t n = 1; n <= MANY; n = n < 256 ? n + 255 : n * 78 + 32) {
+        CHECK(take_all(NULL, team, &c, (RtRows){n, row, NULL}, &c, WIDTH) == GNNC_OK);
+        CHECK(take_all(NULL, NULL, &c, (RtRows){n, row, NULL}, &c, WIDTH) == GNNC_OK);
+    }
+    rt_team_stop(team);
+    rt_pool_free(&pool);
+}
+
 /* Rows of a column that was rounded once are the rounded rows of the column. */
 static void rows_are_rounded(RtTeam *team, const RtColumn *c, rt_dtype t, const int32_t *row,
                              int64_t width) {
