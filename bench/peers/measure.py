@@ -3,7 +3,7 @@
 The column `kernels` counts what the profiler saw on a GPU; on a CPU operators that do work themselves, so neither views nor
 operators made of others, and what torch.compile generated: the C++ kernels of this process, each once a call.
 """
-import time
+import itertools, time
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -46,12 +46,12 @@ def quartiles(name, seconds):
     t, n = sorted(seconds), len(seconds)
     return {f'{name}_ms': round(1e3 * t[n // 2], 4), f'{name}_q1_ms': round(1e3 * t[n // 4], 4), f'{name}_q3_ms': round(1e3 * t[3 * n // 4], 4)}
 
-def phases(phase, epochs, net, step, infer, sync=lambda: None):
-    """Columns of the phases asked for: the first call, then medians of the epochs after five more, of 20 inferences."""
+def phases(phase, epochs, net, step, infer, sync=lambda: None, warm_up=5):
+    """Columns of the phases asked for: the first call, then medians of the epochs after warm_up more, of 20 inferences."""
     out = {}
     if phase != 'infer':
         first, loss = timed(step, sync)
-        for _ in range(5): step()
+        for _ in range(warm_up): step()
         seconds = []
         for _ in range(epochs):
             t, loss = timed(step, sync)
@@ -62,6 +62,11 @@ def phases(phase, epochs, net, step, infer, sync=lambda: None):
         first, _ = timed(infer, sync)
         out.update(first_infer_s=round(first, 3), **quartiles('infer', [timed(infer, sync)[0] for _ in range(20)]))
     return out
+
+def steps(n, loader, step):
+    """Mean seconds of n steps, the making of their batches included."""
+    batches = (b for _ in itertools.count() for b in loader)
+    return round(timed(lambda: [step(b) for b in itertools.islice(batches, n)], lambda: None)[0] / n, 5)
 
 def accuracies(scores, y, **masks):
     return {name: float((scores.argmax(1)[i] == y[i]).float().mean()) for name, i in masks.items()}
