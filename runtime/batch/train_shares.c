@@ -124,6 +124,8 @@ static const char *lacks(const gnnc_trainer *t) {
     if (!t->batches) return "its steps see the whole graph; 'sample' makes batches";
     if (p->recipe.accumulate < 2) return "'accumulate n' says how many steps they share";
     if (t->rt.device) return "a GPU is in use; --device=cpu";
+    if (t->options.reduce_fast)
+        return "'reduce_fast' is for shared rows, its processes share steps";
     for (int i = 0; i < p->n_vars; i++) {
         if (p->vars[i].kind == RT_VAR_STATE && p->vars[i].assigned && p->vars[i].keeps == 0)
             return "a layer has state that steps change by more than a factor and a sum";
@@ -221,6 +223,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "variant of the program",
                                        "value of a model's option",
                                        "fan-out",
+                                       "way to add up sums (reduce_fast)",
                                        "file of parameters"};
     enum { N = sizeof what / sizeof *what };
     if (t->processes.n < 2) return GNNC_OK;
@@ -239,6 +242,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  (uint64_t)t->variant,
                                  rt_model_options_hash(t),
                                  t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
+                                 (uint64_t)t->options.reduce_fast,
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);

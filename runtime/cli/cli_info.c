@@ -1,5 +1,6 @@
 /* info: what the program is, and what it needs on given data before anything runs. */
 #include "cli.h"
+#include "cli_options.h"
 
 #include <string.h>
 
@@ -187,7 +188,8 @@ static bool sends(RtCli *c, int i, gnnc_traffic *out, gnnc_step_info *step) {
 static void print_sent(RtCli *c) {
     gnnc_traffic s;
     gnnc_step_info step;
-    printf("\nSent between %lld processes\n  %13s %13s  %8s\n", (long long)c->n_processes, "bytes",
+    printf("\nSent between %lld processes%s\n  %13s %13s  %8s\n", (long long)c->n_processes,
+           rt_cli_option_int(c, "reduce_fast") ? ", sums by MPI counted as the least" : "", "bytes",
            "at least", "messages");
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
         if (!sends(c, i, &s, &step)) continue;

@@ -69,6 +69,10 @@ const RtCliOption rt_cli_options[] = {
            "train: also write the kept weights there; predict, embed, explain: the result"),
     IN_CLI("--patience", "N", RT_OPT_COUNT, patience,
            "with several processes: seconds that one waits for another (1800)"),
+    WORDS("--reduce", "ordered|fast", "reduce_fast", NULL,
+          "processes that share rows: ordered sums, of the same bits in any number of processes; "
+          "fast: MPI's, whose bits depend on it",
+          {0, 0}, {1, 0}),
     IN_CLI("--processes", "N", RT_OPT_COUNT, n_processes,
            "info: what N processes that share the rows would send (gnnc --mpi)"),
     OWN("--at", "DATE", "at",

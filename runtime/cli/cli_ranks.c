@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cli_options.h"
 
 /* How many processes a launcher says it started; a program that cannot join them would train alone
  * in each, and all would write one checkpoint. */
@@ -109,12 +110,20 @@ static gnnc_status exchange(void *user, const void *const *out, const size_t *n_
     return c->mpi->processes.exchange(c->mpi, out, n_out, in, n_in);
 }
 
+/* The sums of all processes for the trainer: waits first until all have started. */
+static gnnc_status all_reduce(void *user, float *sums, size_t n) {
+    RtCli *c = user;
+    if (rt_ranks_started(c) != RT_EXIT_OK) return GNNC_E_IO;
+    return c->mpi->processes.all_reduce(c->mpi, sums, n);
+}
+
 /* Tells the trainer of the other processes. */
 static void introduce(RtCli *c) {
     if (!c->mpi) return;
     c->processes = c->mpi->processes;
     c->processes.broadcast = broadcast;
     c->processes.exchange = exchange;
+    c->processes.all_reduce = all_reduce;
     c->processes.user = c;
     if (!is_together(c)) c->processes.rank = 0, c->processes.n = 1;
     gnnc_trainer_set_processes(c->t, &c->processes);
@@ -158,8 +167,9 @@ void rt_ranks_sent(RtCli *c) {
     if (sum[2])
         snprintf(beside, sizeof beside, ", %lld bytes of it while they computed",
                  (long long)sum[2]);
-    snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages%s", n,
-             (long long)sum[0], (long long)sum[1], beside);
+    snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages%s%s", n,
+             (long long)sum[0], (long long)sum[1], beside,
+             rt_cli_option_int(c, "reduce_fast") ? ", sums by MPI counted as the least" : "");
     if (c->log != RT_LOG_NONE) rt_cli_message(c, text);
 }
 

@@ -115,7 +115,7 @@ static gnnc_status check_parts(RtExec *x, const RtDist *o) {
                    dir, o->n, o->n_parts, o->n_parts == 1 ? "" : "s");
 }
 
-gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
     RtPool *pool = &x->rt->pool;
     if (!x->program->by_parts) return GNNC_OK;
     bool several = p && p->n > 1;
@@ -125,10 +125,14 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
                   .rank = several ? p->rank : 0,
                   .processes = several ? p : NULL,
                   .pool = pool,
+                  .fast = fast,
                   .n_parts = count_parts(x)};
     if (several && !p->exchange)
         return rt_fail(&x->rt->err, GNNC_E_STATE, "%d processes share rows without 'exchange'",
                        o->n);
+    if (several && fast && !p->all_reduce)
+        return rt_fail(&x->rt->err, GNNC_E_STATE,
+                       "'reduce_fast': %d processes share rows without 'all_reduce'", o->n);
     if (several && x->rt->device)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "%d processes cannot share rows on a GPU; --device=cpu", o->n);

@@ -19,6 +19,7 @@ typedef struct RtBeside RtBeside;
 struct RtDist {
     const gnnc_processes *processes;
     int rank, n, n_parts;
+    bool fast;                    /* sums of several processes by their all_reduce */
     const int64_t **chunk_bounds; /* [n_spaces], each [RT_SUM_CHUNKS + 1] rows; NULL: not owned, or
                              not known yet */
     struct RtHalo **halo;         /* [n_exchanges] made at the first one */
@@ -35,9 +36,9 @@ typedef struct {
     int64_t lo, hi;
 } RtRange;
 
-/* For a program of rows in parts, when sizes are bound: p may be NULL.  E_STATE: the data are not
- * in as many parts. */
-gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p);
+/* For a program of rows in parts, when sizes are bound: p may be NULL.  fast: see RtDist.  E_STATE:
+ * the data are not in as many parts, or processes lack a function. */
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast);
 /* The cuts of a space's rows, and the buffers that hold them, once its index arrays are there. */
 gnnc_status rt_dist_bind(RtExec *x, int space);
 

@@ -9,10 +9,15 @@
  * A short sum goes to all, who add up the rest alike.  Of a long one each process gets a piece of
  * all nodes, adds that up and sends it to all: that is two messages and not one, and of n processes
  * the least that can be sent, 2 (n - 1) times the sum (Patarasuk and Yuan 2009).  A number is added
- * up in one way, whoever does it. */
+ * up in one way, whoever does it.
+ *
+ * With `reduce_fast` each process adds up its own parts, and a library's all-reduce does the rest:
+ * the order of additions is then the library's, and depends on how many processes there are. */
 #include "sum_parts.h"
 
 #include <string.h>
+
+#include "beside.h"
 
 enum { TREE_DEPTH = 8 /* of at most RT_SUM_CHUNKS parts, with the root */ };
 /* What a message costs is worth some kilobytes. */
@@ -157,6 +162,24 @@ static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come,
     w->st = rt_dist_exchange(w->x, "sums over rows", &m);
 }
 
+/* The way of a library: own parts here, what they come to by the host's all_reduce. */
+static gnnc_status reduce_by_library(Tree *w, float *to) {
+    RtExec *x = w->x;
+    const RtDist *o = w->o;
+    RtRange own = rt_dist_parts(o, o->rank);
+    int64_t n_bytes, messages;
+    sum_own(w, own.lo, own.hi, 0, to);
+    if (w->st != GNNC_OK) return w->st;
+    rt_sum_parts_sent(o, w->count, &n_bytes, &messages);
+    x->rt->count.sent_bytes += n_bytes;
+    x->rt->count.messages += messages;
+    rt_beside_end(x); /* one after the other */
+    w->st = o->failed;
+    if (w->st == GNNC_OK)
+        w->st = o->processes->all_reduce(o->processes->user, to, (size_t)w->count);
+    return w->st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "sums over rows", w->st);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 /* Memory for so many numbers that stays from one sum to the next; NULL: there is none. */
 static float *reserve(const Tree *w, int64_t numbers) {
@@ -171,7 +194,7 @@ static float *reserve(const Tree *w, int64_t numbers) {
 }
 
 /* Adds up a value of all parts, in the order of one binary tree whoever owns which part: an all-
- * reduce with the same bits for any number of processes. to [s->count]. */
+ * reduce with the same bits for any number of processes, unless o->fast is set. to [s->count]. */
 gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     const RtDist *o = x->rt->dist;
     Tree w = {.x = x, .o = o, .s = s, .count = s->count};
@@ -183,6 +206,7 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     if (!room) return rt_fail_nomem(&x->rt->err, "sums over rows");
     for (int i = 0; i < TREE_DEPTH; i++) w.level[i] = room + i * s->count;
     float *at = room + TREE_DEPTH * s->count, *cut = at + nodes * s->count;
+    if (o->fast && o->n > 1) return reduce_by_library(&w, to);
     uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, at + w.first[o->rank] * s->count);
     const float *next = at;
     if (w.st != GNNC_OK) return w.st;
@@ -197,13 +221,15 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
 
 /* How many bytes and messages this process sends for a sum of `count` numbers over all processes.
  * It sends a sum for each of the largest subtrees that are its own (`mine`). A large sum goes in
- * pieces: each process adds up one, and sends the result to the others. */
+ * pieces: each process adds up one, and sends the result to the others. What a library sends is its
+ * own: it counts as the least, sent in pieces. */
 void rt_sum_parts_sent(const RtDist *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
     Tree w = {.o = o};
     int64_t mine = uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, NULL);
     RtRange own = piece_of(o, count, o->rank);
     int64_t n = own.hi - own.lo, others = o->n - 1;
-    bool pieces = in_pieces(o, count);
+    bool pieces = o->fast || in_pieces(o, count);
+    if (o->fast) mine = 1;
     int64_t numbers = pieces ? mine * (count - n) + n * others : mine * count * others;
     *n_bytes = numbers * (int64_t)sizeof(float);
     *messages = count > 0 ? (pieces ? 2 : 1) * others : 0;

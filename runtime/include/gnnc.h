@@ -392,7 +392,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
  * weight_decay, batch, fanout, tf32) stand here as 0 or "".  Results depend on epochs, eval_every,
  * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay; their last bits may on
- * tf32, amx, variant, device, group_products; on nothing else.
+ * tf32, amx, variant, device, group_products, reduce_fast; on nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
@@ -427,6 +427,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(signals, 0, 0, 1, "leave an endless loop of the model when a blocked signal waits")        \
     INT(check_times, 0, 0, 1, "mini-batches with time: fail if a row newer than its seed is read") \
     INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
+    INT(reduce_fast, 0, 0, 1,                                                                      \
+        "processes that share rows: sums by all_reduce; bits depend on how many they are")         \
     INT(tf32, 0, 0, 1, "on a GPU: round the factors of matrix products to TF32")                   \
     INT(buckets, 0, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
     INT(group_products, 1, 0, 1,                                                                   \
@@ -546,6 +548,9 @@ typedef gnnc_status gnnc_broadcast_fn(void *user, void *bytes, size_t n_bytes, i
  * be changed and what comes is there.  Else as gnnc_broadcast_fn. */
 typedef gnnc_status gnnc_exchange_fn(void *user, const void *const *out, const size_t *n_out,
                                      void *const *in, const size_t *n_in);
+/* sums[0..n-1] of all processes are added up, in each of them to the same bits.  All call it in the
+ * same order; else as gnnc_broadcast_fn. */
+typedef gnnc_status gnnc_all_reduce_fn(void *user, float *sums, size_t n);
 typedef struct gnnc_processes {
     size_t struct_size;
     int rank, n;                  /* this process, from 0; how many there are */
@@ -556,6 +561,7 @@ typedef struct gnnc_processes {
      * computes rows that need nothing of it; never two calls of `broadcast` and `exchange` at
      * once. */
     int exchange_in_thread;
+    gnnc_all_reduce_fn *all_reduce; /* NULL: they have none (option reduce_fast) */
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
  * processes adds gradients in another order, which changes the last bits.

@@ -70,6 +70,20 @@ static gnnc_status exchange(void *user, const void *const *out, const size_t *n_
     return st;
 }
 
+/* Adds up numbers of all processes (gnnc_processes.all_reduce), in pieces as MPI counts. Open MPI
+ * and MPICH leave the same bits in all. */
+static gnnc_status all_reduce(void *user, float *sums, size_t n) {
+    for (size_t k; n > 0; sums += k, n -= k) {
+        MPI_Request r;
+        k = n < MOST / sizeof *sums ? n : MOST / sizeof *sums;
+        if (MPI_Iallreduce(MPI_IN_PLACE, sums, (int)k, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &r) !=
+                MPI_SUCCESS ||
+            !wait_for_all(1, &r, user))
+            return GNNC_E_IO;
+    }
+    return GNNC_OK;
+}
+
 void rt_mpi_end(bool failed) {
     if (failed)
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -82,8 +96,11 @@ const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     int provided;
     gnnc_processes *p = &mpi->processes;
     *mpi = (RtMpi){.patience_s = 1800};
-    *p = (gnnc_processes){
-        .struct_size = sizeof *p, .broadcast = broadcast, .exchange = exchange, .user = mpi};
+    *p = (gnnc_processes){.struct_size = sizeof *p,
+                          .broadcast = broadcast,
+                          .exchange = exchange,
+                          .user = mpi,
+                          .all_reduce = all_reduce};
     if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return "MPI cannot be started";
     if (provided < MPI_THREAD_FUNNELED) return "this MPI allows no threads";

@@ -58,6 +58,7 @@ class Options(TypedDict, total=False):
     signals: int
     check_times: int
     amx: int
+    reduce_fast: int
     tf32: int
     buckets: int
     group_products: int

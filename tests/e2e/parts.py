@@ -279,6 +279,31 @@ for model, beside in (("wide_gcn", True), ("wide_gat", True), ("loop", True), ("
         check(f"{model}: {n} processes compute while rows come", (" bytes of it while they computed" in text) == beside, text)
 check("one process sends nothing", not any(map(any, foreseen("./gcn", CORA4, 1).values())))
 
+# ---- sums by MPI, where asked for ------------------------------------------------------------------------------
+def sent_in_step(model, data, n, *options):
+    told = json.loads(run("./" + model, "info", "--data", data, "--processes", str(n), "--json", *options))["traffic"]
+    return next(p for p in told["phases"] if p["phase"] == "train")
+
+
+for i, model in enumerate(("gcn", "sage", "gat", "gin")):
+    ordered = told(0, "./" + model, CORA4, "--epochs", str(STEPS), "--checkpoint", "none")
+    for n in one_of(i):
+        fast = told(n, "./" + model, CORA4, "--epochs", str(STEPS), "--checkpoint", f"fast.{model}", "--reduce", "fast")
+        off = max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(fast[:STEPS], ordered[:STEPS]))
+        check(f"{model}: {n} processes, sums by MPI: the losses of ordered sums", len(fast) == len(ordered) and off < 1e-5, off)
+    for data, n in ((CORA4, 4), (CORA5, 3)):
+        more, less = sent_in_step(model, data, n), sent_in_step(model, data, n, "--reduce", "fast")
+        check(f"{model}: {n} processes, sums by MPI: fewer bytes", less["sums"] < more["sums"] and less["bytes"] == less["at_least"] == more["at_least"]
+              and less["halo"] == more["halo"], (less, more))
+text = run(*MPIRUN, "-n", "3", "./gcn", "--data", CORA5, "--epochs", "2", "--checkpoint", "none", "--reduce", "fast")
+lines = run("./gcn", "info", "--data", CORA5, "--processes", "3", "--reduce", "fast").partition("\nBetween ")[2].splitlines()[1:]
+is_ = {w[0]: int(w[1]) for w in map(str.split, lines)}
+check("sums by MPI: sent as foreseen", f"3 processes sent {is_['load'] + 2 * is_['train'] + 3 * is_['eval']} bytes" in text
+      and "sums by MPI counted as the least" in text, (is_, text))
+ordered = told(1, "./gcn", CORA4, "--epochs", "25", "--resume", "fast.gcn", "--checkpoint", "a")
+told(4, "./gcn", CORA4, "--epochs", "25", "--resume", "fast.gcn", "--checkpoint", "b")
+check("what sums by MPI left is gone on with by ordered ones, in any number", bytes_of("a") == bytes_of("b"))
+
 # ---- evaluated and predicted -----------------------------------------------------------------------------------
 told(0, "./gcn", CORA4, "--epochs", "9", "--checkpoint", "all")
 for i, (file, command) in enumerate((("scores.npy", ["predict"]), ("ids.csv", ["predict", "--format", "csv"]), ("h.npy", ["embed", "h"]))):
@@ -365,6 +390,8 @@ wrong = [
     ("rank 1: gcn: error: nowhere", 2, ["sh", "-c", f"d={CORA4}; [ $OMPI_COMM_WORLD_RANK = 1 ] && d=nowhere; exec ./gcn --data $d --checkpoint none"]),
     ("trains with another data than rank 0", 2,
      ["sh", "-c", f"d={CORA4}; [ $OMPI_COMM_WORLD_RANK = 1 ] && d={CORA5}; exec ./gcn --data $d --checkpoint none"]),
+    ("trains with another way to add up sums (reduce_fast) than rank 0", 2,
+     ["sh", "-c", f"r=ordered; [ $OMPI_COMM_WORLD_RANK = 1 ] && r=fast; exec ./gcn --data {CORA4} --checkpoint none --reduce $r"]),
     ("trains with another seed than rank 0", 3, ["sh", "-c", f"exec ./gcn --data {CORA4} --checkpoint none --seed $((OMPI_COMM_WORLD_RANK == 2))"]),
     ("trains with another file of parameters than rank 0", 2,
      ["sh", "-c", f"w=all; [ $OMPI_COMM_WORLD_RANK = 1 ] && w=other.weights; exec ./gcn --data {CORA4} --checkpoint none --weights $w"])]

@@ -292,6 +292,14 @@ check("no 'exchange'", shares.gnnc_trainer_set_processes(t, ctypes.byref(p)) == 
 check("and nobody to agree with", shares.gnnc_trainer_agree(t, 5) == 5)
 shares.gnnc_trainer_destroy(t)
 
+t = ctypes.c_void_p()
+lib.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program")))
+lib.gnnc_trainer_set_int(t, b"reduce_fast", ctypes.c_int64(1))
+lib.gnnc_trainer_set_processes(t, ctypes.byref(p))
+check("fast sums of shared steps", lib.gnnc_trainer_load(t, CORA) == E_STATE
+      and b"2 processes cannot train this model: 'reduce_fast' is for shared rows" in lib.gnnc_trainer_error(t), lib.gnnc_trainer_error(t))
+lib.gnnc_trainer_destroy(t)
+
 # ---- rows are computed while others come, in a thread of the trainer's where the host allows it -----------------
 Pointers, Sizes = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)
 Exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, Sizes, Pointers, Sizes)
@@ -337,7 +345,7 @@ class Rows:
         return Exchange(exchange)
 
 
-def share(n, name, in_thread, fails_at=-1):
+def share(n, name, in_thread, fails_at=-1, fast=0):
     """What the calls of each trainer returned, and what it says; how rows went."""
     rows, bus, said = Rows(n, fails_at), Bus(n), [None] * n
 
@@ -346,6 +354,7 @@ def share(n, name, in_thread, fails_at=-1):
         p = Sharing(ctypes.sizeof(Sharing), rank, n, kept[0], None, kept[1], in_thread)
         wide.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(wide, "model_program")))
         wide.gnnc_trainer_set_int(t, b"threads", ctypes.c_int64(1 + rank))
+        wide.gnnc_trainer_set_int(t, b"reduce_fast", ctypes.c_int64(fast))
         st = [wide.gnnc_trainer_set_processes(t, ctypes.byref(p)), wide.gnnc_trainer_load(t, b"two")]
         for _ in range(EPOCHS if st == [0, 0] else 0):
             st.append(wide.gnnc_trainer_epoch(t))
@@ -375,6 +384,8 @@ check("rows come, then are read", bytes_of("waits.0") == bytes_of("one.0"))
 said, elsewhere = share(2, "beside", 1)
 check("rows come while others are computed", all(len(calls) > EPOCHS for calls in elsewhere) and not any(any(st) for st, _ in said), (said, elsewhere))
 check("and change no bit", bytes_of("beside.0") == bytes_of("one.0"))
+said, _ = share(2, "fast", 1, fast=1)
+check("fast sums by a host that has none", all(st == [0, E_STATE] and "'reduce_fast': 2 processes share rows without 'all_reduce'" in e for st, e in said), said)
 for at in elsewhere[0][0], elsewhere[0][-1]:
     said, _ = share(2, "fails", 1, fails_at=at)
     check(f"exchange {at} fails while rows are computed", all(E_IO in st and "rows of other processes did not come" in e for st, e in said), said)
