@@ -6,7 +6,7 @@ usage: bench/large.py --work DIR [--scale 20] [--graphs reddit,products] [--mode
                       [--results STEM] [--retry] [--list]
 
   --work     DIR/npy/NAME: arrays of a generated graph (bench/peers/skewed.py), which peers read and gnnc imports to DIR/data/NAME; both
-             graphs take 12 GB.  What is there is not made again
+             graphs take 9 GB.  What is there is not made again
   --scale    graphs of one N-th of the nodes and edges (1), to try the script
   --minutes  starts nothing that might not end within so long (10; 0: no limit); the same command goes on from there
   --retry    runs again what failed, timed out or ran out of memory;  --list  only says what would run
@@ -19,7 +19,8 @@ usage: bench/large.py --work DIR [--scale 20] [--graphs reddit,products] [--mode
 
 Each run is a process of its own under --timeout and --memory; what fails is a row that says why.  STEM.csv is written after each run; a
 row of the same graph, system and version (of gnnc the last commit that changed it) is not run again.  STEM.md and STEM.lock.txt, the environment, are written at the end.
-peak_mib is the process's resident memory, pages of mapped files included; start_s ends with the first step, loading and imports included."""
+peak_mib is the process's resident memory, pages of mapped files included; start_s ends with the first step, loading and imports included; gnnc
+keeps no index arrays beside the data (--no-cache), which would take 8 GB more and shorten later starts."""
 import argparse
 import csv
 import os
@@ -136,7 +137,7 @@ class Large:
             if error:
                 return {**row, "status": "failed", "said": error}
             if system == "gnnc":
-                command += ["--phase", "train", "--json", "--no-tuned", "--data", self.data(graph)]
+                command += ["--phase", "train", "--json", "--no-tuned", "--no-cache", "--data", self.data(graph)]
             run = run_limited(command, self.a.timeout, self.memory)
             got, ok = run.result, run.status == "ok"
         row.update(status="ok" if ok else run.status, said="" if ok else run.error, peak_mib=round(run.peak_mib), wall_s=round(run.wall_s, 1))
