@@ -426,6 +426,8 @@ TEST(broken_schemas) {
          "schema.json:1: a: 'graph' names no graph type"},
         {"{\"format\": 1, \"edges\": {\"e\": {\"count\": 1, \"src\": \"a\", \"dst\": \"a\"}}}",
          "schema.json:1: e: 'src' and 'dst' must name node types"},
+        {"{\"format\": 1, \"edges\": {\"e\": {\"count\": 140737488355328}}}",
+         "schema.json:1: e: 'count' must be a whole number below 2^47"},
         {"{\"format\": 1, \"name\": \"\\u0000\"}", "schema.json:1: invalid escape inside a string"},
         {"{\"format\": 01}", "schema.json:1: malformed value"},
     };
@@ -441,6 +443,20 @@ TEST(broken_schemas) {
     RtError err;
     CHECK(open_patched(&(Patch){"schema.json", deep, sizeof deep - 1}, &err) == GNNC_E_FORMAT);
     CHECK_STR(err.text, "schema.json:1: nested too deeply");
+    scratch_remove(scratch);
+}
+
+/* 2^31 edges or more are possible; their file must have them. */
+TEST(more_edges_than_32_bits_number) {
+    static const char schema[] =
+        "{\"format\": 1, \"nodes\": {\"a\": {\"count\": 4, \"columns\": {}}}, \"edges\": {\"e\": "
+        "{\"src\": \"a\", \"dst\": \"a\", \"count\": 2147483648, \"file\": \"edge.buys.npy\", "
+        "\"columns\": {}}}}";
+    const char *scratch = begin();
+    RtError err;
+    Patch p = {"schema.json", schema, strlen(schema)};
+    CHECK(open_patched(&p, &err) == GNNC_E_SHAPE);
+    CHECK_STR(err.text, "edge.buys.npy: size 3 in dimension 1, the schema says 2147483648");
     scratch_remove(scratch);
 }
 
