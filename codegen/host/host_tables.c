@@ -154,6 +154,24 @@ static void emit_columns(Host *h) {
     close_table(h, h->m->cols.n);
 }
 
+/* Whether a step accesses the buffer. */
+static bool is_accessed(const Host *h, int buf) {
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        for (int k = 0; k < ph->steps.n; k++)
+            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++)
+                if (plan_touched(ph->steps.v[k], b) == buf) return true;
+    }
+    return false;
+}
+
+/* The buffer of a map's permutation; -1: there is none, or targets that stand in its order are all
+ * that is left of it in kernels. */
+static int find_permutation(const Host *h, const Map *m) {
+    int buf = find_buf(h, PB_MAP, m, LB_MAP_PERM);
+    return buf >= 0 && is_accessed(h, buf) ? buf : -1;
+}
+
 /* Writes the table of maps: how the elements of a space refer to those of another, and the buffers
  * with their indices, segment bounds and permutation. */
 static void emit_maps(Host *h) {
@@ -165,7 +183,7 @@ static void emit_maps(Host *h) {
                     m->col ? m->col->id : -1, m->which);
         host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d",
                     find_buf(h, PB_MAP, m, LB_MAP_IDX), find_buf(h, PB_MAP, m, LB_MAP_PTR),
-                    find_buf(h, PB_MAP, m, LB_MAP_PERM));
+                    find_permutation(h, m));
         if (m->kind == MAP_PAIR)
             host_printf(h, ", .pair = {%d, %d}, .through = %d", m->pair[0]->id, m->pair[1]->id,
                         m->via ? m->via->id : -1);

@@ -13,15 +13,13 @@ typedef struct {
     const int32_t *idx;
     const int64_t *ptr;
     const int32_t *perm;
-    const int64_t *wide_perm; /* of 2^31 edges or more; then perm is NULL */
-    bool beyond;              /* targets are edges that 32 bits do not number: idx is NULL */
+    bool beyond; /* targets are edges that 32 bits do not number: idx is NULL */
     int64_t n_from, n_to;
 } Arrays;
 
 static void set_groups(Arrays *a, const RtGroups *g) {
     a->ptr = g->ptr;
     a->perm = g->perm;
-    a->wide_perm = g->wide_perm;
 }
 
 /* Kernels read positions and ids of edges in 32 bits. */
@@ -90,11 +88,20 @@ static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
     return st;
 }
 
+/* The bounds of each source's edges, of 2^31 edges or more, whose order has 64 bits. */
+static gnnc_status bounds_of_sources(RtExec *x, RtRelation *r, Arrays *a) {
+    if (!r->by_src.ptr) r->by_src.ptr = rt_group_bounds(&x->rt->pool, r->src, r->n_edges, r->n_src);
+    a->ptr = r->by_src.ptr;
+    return a->ptr ? GNNC_OK : rt_fail_nomem(&x->rt->err, "index arrays");
+}
+
 /* The map from edges to sources: edges are grouped by source where bounds or their order are
  * read. */
 static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
     RtRelation *r = &x->rt->bound->rel[m->from];
     if (a->on || (m->ptr_buf < 0 && m->perm_buf < 0)) return GNNC_OK;
+    if (r->n_edges > INT32_MAX)
+        return m->perm_buf >= 0 ? too_many(x, m->from) : bounds_of_sources(x, r, a);
     gnnc_status st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
     if (st == GNNC_OK) set_groups(a, &r->by_src);
     return st;
@@ -205,7 +212,7 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
 /* Segments of a map that nobody has grouped yet; the identity where they are in order. */
 static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     RtPool *pool = &x->rt->pool;
-    bool wants_order = m->perm_buf >= 0 && !a->perm && !a->wide_perm;
+    bool wants_order = m->perm_buf >= 0 && !a->perm;
     if (!wants_order && (m->ptr_buf < 0 || a->ptr)) return GNNC_OK;
     bool edges = x->program->spaces[m->from].kind == RT_SP_EDGE;
     if (a->beyond || (edges && a->n_from > INT32_MAX)) return too_many(x, m->from);
@@ -256,12 +263,34 @@ static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     gnnc_status st;
     TRY(st, find_arrays(x, m, &a));
     TRY(st, complete(x, m, &a));
-    if ((a.beyond && m->idx_buf >= 0) || (a.wide_perm && m->perm_buf >= 0))
-        return too_many(x, m->from);
+    if (a.beyond && m->idx_buf >= 0) return too_many(x, m->from);
     TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
     TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
     TRY(st, point(x, on, m->perm_buf, a.perm, on || !a.ptr ? 0 : a.ptr[a.n_to], sizeof *a.perm));
     if (m->ptr_buf >= 0 && !on) st = balance(x, map, &a);
+out:
+    return st;
+}
+
+/* Lists a map's targets as bind_by() does, of 2^31 edges or more: without an array of their order,
+ * which has 64 bits. */
+static gnnc_status bind_by_wide(RtExec *x, int buf) {
+    const rt_buf *b = &x->program->bufs[buf];
+    int space = x->program->maps[b->map].from;
+    int64_t n = rt_size(x->program, x->n, space);
+    RtPool *pool = &x->rt->pool;
+    Arrays to, by;
+    gnnc_status st;
+    if (x->program->maps[b->by].kind != RT_MAP_SRC) return too_many(x, space);
+    TRY(st, find_component_map(x, b->map, &to));
+    TRY(st, find_component_map(x, b->by, &by));
+    if (to.beyond) return too_many(x, space);
+    int64_t *next = rt_group_bounds(pool, by.idx, n, by.n_to);
+    int32_t *idx = RT_NEWN(pool, int32_t, n);
+    if (!next || !idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t e = 0; e < n; e++) idx[next[by.idx[e]]++] = to.idx[e];
+    rt_pool_drop(pool, next);
+    st = point(x, NULL, buf, idx, n, sizeof *idx);
 out:
     return st;
 }
@@ -277,6 +306,8 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     Arrays order = {.on = on, .n_from = to.n_from, .n_to = rt_map_rows(p, x->n, b->by)};
     const int32_t *there;
     gnnc_status st;
+    if (!on && p->spaces[m.from].kind == RT_SP_EDGE && to.n_from > INT32_MAX)
+        return bind_by_wide(x, buf);
     m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */
     TRY(st, find_arrays(x, &m, &to));
     TRY(st, find_arrays(x, &by, &order));
@@ -289,8 +320,7 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     }
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
     if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
-    for (int64_t k = 0; k < order.ptr[order.n_to]; k++)
-        idx[k] = to.idx[order.wide_perm ? order.wide_perm[k] : order.perm[k]];
+    for (int64_t k = 0; k < order.ptr[order.n_to]; k++) idx[k] = to.idx[order.perm[k]];
     st = point(x, on, buf, idx, to.n_from, sizeof *idx);
 out:
     return st;

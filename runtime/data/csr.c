@@ -35,6 +35,13 @@ gnnc_status rt_group_wide(RtPool *pool, const int32_t *keys, int64_t n, int64_t 
     return group(pool, keys, n, n_groups, true, out, err);
 }
 
+int64_t *rt_group_bounds(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups) {
+    int64_t *ptr = RT_NEWN(pool, int64_t, n_groups + 1);
+    for (int64_t i = 0; ptr && i < n; i++) ptr[keys[i] + 1]++;
+    for (int64_t k = 0; ptr && k < n_groups; k++) ptr[k + 1] += ptr[k];
+    return ptr;
+}
+
 /* Makes the row of each stored entry, and groups the entries by column. */
 gnnc_status rt_csr_nz(RtPool *pool, const RtCsr *m, RtNz *out, RtError *err) {
     int32_t *row = RT_NEWN(pool, int32_t, m->nnz);

@@ -24,6 +24,9 @@ gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_gro
 /* The same of any number of elements. */
 gnnc_status rt_group_wide(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups,
                           RtGroups *out, RtError *err);
+/* Where each of n_groups groups begins, and behind them where they end: [n_groups + 1].  No key is
+ * -1.  NULL: no memory. */
+int64_t *rt_group_bounds(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_groups);
 
 /* Rows of stored entries. Within a row the columns ascend strictly. */
 typedef struct RtCsr {

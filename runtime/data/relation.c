@@ -150,7 +150,7 @@ static gnnc_status finish(RtPool *pool, Listing *l, int64_t n_src, int64_t n_dst
 }
 
 gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err) {
-    if (r->by_src.ptr) return GNNC_OK;
+    if (r->by_src.perm || r->by_src.wide_perm) return GNNC_OK;
     return group(pool, r->src, r->n_edges, r->n_src, r->n_edges > INT32_MAX, &r->by_src, err);
 }
 
@@ -189,14 +189,6 @@ static bool ascend(const int32_t *x, int64_t n) {
     return true;
 }
 
-/* The first edge of each destination, of edges that are in canonical order. */
-static int64_t *bounds_of(RtPool *pool, const int32_t *dst, int64_t n, int64_t n_dst) {
-    int64_t *ptr = RT_NEWN(pool, int64_t, n_dst + 1);
-    for (int64_t i = 0; ptr && i < n; i++) ptr[dst[i] + 1]++;
-    for (int64_t v = 0; ptr && v < n_dst; v++) ptr[v + 1] += ptr[v];
-    return ptr;
-}
-
 static gnnc_status base(RtPool *pool, int64_t n_edges, const int32_t *src, const int32_t *dst,
                         RtRelation *out, RtError *err) {
     RtGroups by_dst;
@@ -218,7 +210,7 @@ gnnc_status rt_relation_base_wide(RtPool *pool, int64_t n_src, int64_t n_dst, in
     if (!ascend(dst, n_edges)) return base(pool, n_edges, src, dst, out, err);
     out->src = src;
     out->dst = dst;
-    out->ptr = bounds_of(pool, dst, n_edges, n_dst);
+    out->ptr = rt_group_bounds(pool, dst, n_edges, n_dst);
     return out->ptr ? GNNC_OK : rt_fail_nomem(err, "edges of a relation");
 }
 
