@@ -123,7 +123,7 @@ TEST(broken_plans_are_refused) {
         {other_size, "has another size", NULL},
         {two_names, "under two names", NULL},
         {short_life, "outside of its life", NULL},
-        {no_stride, "no stride of an operand is 1", NULL},
+        {no_stride, "its strides are not those of matrices without gaps", NULL},
         {no_buffer, "no such buffer", NULL},
         {broken_kernel, "out of range", NULL},
         {updated_early, "var_w is read as an operand, which another value", updated},
