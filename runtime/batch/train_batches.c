@@ -294,7 +294,7 @@ out:
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */
-    t->shares = NULL;                     /* the pool has it */
+    rt_shares_stop(t);
     rt_link_batches_stop(t);
     rt_row_batches_stop(t);
     if (!b) return;
@@ -368,11 +368,13 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
 }
 
 gnnc_status rt_batches_settle(gnnc_trainer *t) {
-    return t->batches ? rt_losses_settle(t, &t->batches->losses) : GNNC_OK;
+    gnnc_status st = rt_shares_take_last(t);
+    return st == GNNC_OK && t->batches ? rt_losses_settle(t, &t->batches->losses) : st;
 }
 
 void rt_batches_forget(gnnc_trainer *t) {
     RtBatches *b = t->batches;
+    rt_shares_forget(t);
     if (!b) return;
     rt_pipeline_begin(b->pipeline, 0, 0);
     b->next = -1;
@@ -396,7 +398,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     if (rt_shares_mine(t, t->progress.step))
         TRY(st, rt_batch_step_run(&b->step, &b->slot[slot], epoch == b->first_epoch));
     if (t->shares)
-        rt_shares_end(t, batch, b->n_learned[batch]);
+        TRY(st, rt_shares_end(t, batch, b->n_learned[batch]));
     else
         TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;

@@ -1,5 +1,7 @@
 #include "train_shares.h"
 
+#include "train_sums.h"
+
 #include <string.h>
 
 #include "runtime/bind/bind.h"
@@ -18,16 +20,12 @@ typedef struct {
 
 struct RtShares {
     int64_t k;
-    int counter;      /* buffer of the steps since the last update */
-    int n_sums, *sum; /* buffers of the sums of gradients, and of state that steps change */
-    float *keeps;     /* [n_sums] what a step multiplies one by before it adds to it */
-    bool has_state;
-    int64_t n;           /* numbers of all of them */
-    size_t slot_bytes;   /* a Head and n numbers */
-    char *slot;          /* [k - 1][slot_bytes] of the steps since the last update */
-    float *base;         /* [n] the sums while a step is made .. */
-    bool apart;          /* .. which is now */
+    int counter; /* buffer of the steps since the last update */
+    RtSums sums;
+    size_t slot_bytes;   /* a Head and the sums' numbers */
+    char *slot;          /* [k - 1][slot_bytes] of the steps since the last update; a Head */
     int64_t from, to;    /* steps whose slots nobody has added yet */
+    bool last_waits;     /* a device's loss of the last step is on its way to that Head */
     int64_t asked;       /* by this process; 0 = nothing */
     int64_t known, told; /* by any: it came with a step; the update is done in all */
     bool agreed;         /* all train the same model on the same data */
@@ -58,63 +56,10 @@ static float *numbers_of(const RtShares *s, int64_t step) {
     return (float *)(head_of(s, step) + 1);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
-/* Numbers (f32) in a buffer. */
-static int64_t numbers_in(const gnnc_trainer *t, int buf) {
-    size_t n_bytes = 0;
-    RtExec *x = (RtExec *)(uintptr_t)&t->x;
-    return rt_buf_bytes(x, buf, &n_bytes) == GNNC_OK ? (int64_t)(n_bytes / sizeof(float)) : 0;
-}
-
-/* Copies the sums of gradients and the states that steps change, one behind the other. */
-static void read_sums(const gnnc_trainer *t, float *to) {
-    const RtShares *s = t->shares;
-    for (int i = 0; i < s->n_sums; i++) {
-        int64_t n = numbers_in(t, s->sum[i]);
-        memcpy(to, t->x.buf[s->sum[i]], (size_t)n * sizeof *to);
-        to += n;
-    }
-}
-
-/* Puts back into the program's buffers what read_sums took out of them: `from` has the sums one
- * behind the other. */
-static void put_back_sums(gnnc_trainer *t, const float *from) {
-    const RtShares *s = t->shares;
-    for (int i = 0; i < s->n_sums; i++) {
-        int64_t n = numbers_in(t, s->sum[i]);
-        memcpy(t->x.buf[s->sum[i]], from, (size_t)n * sizeof *from);
-        from += n;
-    }
-}
-
-/* Sets each sum (a state that a step changes to keeps * state + x) to -0, so that a step leaves x
- * in it, which is sent to the other processes: keeps * -0 is -0, and -0 + x is x, also where x is a
- * zero. */
-static void clear_sums(gnnc_trainer *t) {
-    const RtShares *s = t->shares;
-    for (int i = 0; i < s->n_sums; i++) {
-        int64_t n = numbers_in(t, s->sum[i]);
-        float *sum = t->x.buf[s->sum[i]];
-        for (int64_t j = 0; j < n; j++) sum[j] = -0.0f;
-    }
-}
-
-/* Adds the sums of another process's step, as a step does it, which rounds the product. */
-static void add_sums(gnnc_trainer *t, const float *more) {
-    const RtShares *s = t->shares;
-    for (int i = 0; i < s->n_sums; i++) {
-        int64_t n = numbers_in(t, s->sum[i]);
-        float *sum = t->x.buf[s->sum[i]], keeps = s->keeps[i];
-        for (int64_t j = 0; j < n; j++) {
-            float kept = keeps * sum[j];
-            sum[j] = kept + more[j];
-        }
-        more += n;
-    }
-}
-
 static void count_step(gnnc_trainer *t, int64_t n) {
-    *(float *)t->x.buf[t->shares->counter] = (float)n;
+    int b = t->shares->counter;
+    *(float *)t->x.buf[b] = (float)n;
+    if (t->rt.device) t->rt.device->newer[b] = RT_HOST_NEWER;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -123,7 +68,6 @@ static const char *lacks(const gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (!t->batches) return "its steps see the whole graph; 'sample' makes batches";
     if (p->recipe.accumulate < 2) return "'accumulate n' says how many steps they share";
-    if (t->rt.device) return "a GPU is in use; --device=cpu";
     if (t->options.reduce_fast)
         return "'reduce_fast' is for shared rows, its processes share steps";
     for (int i = 0; i < p->n_vars; i++) {
@@ -136,21 +80,11 @@ static const char *lacks(const gnnc_trainer *t) {
     return NULL;
 }
 
-/* Finds the variables that steps change between two updates: sums of gradients, states such as
- * means, and the counter of steps. */
-static void find_sums(gnnc_trainer *t, RtShares *s) {
-    const rt_program *p = t->program;
-    for (int i = 0; i < p->n_vars; i++) {
-        const rt_var *v = &p->vars[i];
-        if (v->buf < 0) continue;
-        if (v->role == RT_ROLE_SUMMED_STEPS) s->counter = v->buf;
-        bool state = v->kind == RT_VAR_STATE && v->assigned;
-        if (v->role != RT_ROLE_SUMMED_GRADIENT && !state) continue;
-        s->has_state |= state;
-        s->keeps[s->n_sums] = state ? (float)v->keeps : 1;
-        s->sum[s->n_sums++] = v->buf;
-        s->n += numbers_in(t, v->buf);
-    }
+/* Buffer of the number of steps since the last update. */
+static int find_counter(const rt_program *p) {
+    for (int i = 0; i < p->n_vars; i++)
+        if (p->vars[i].role == RT_ROLE_SUMMED_STEPS) return p->vars[i].buf;
+    return -1;
 }
 
 gnnc_status rt_shares_start(gnnc_trainer *t) {
@@ -161,21 +95,32 @@ gnnc_status rt_shares_start(gnnc_trainer *t) {
         return rt_fail(&t->rt.err, GNNC_E_STATE, "%d processes cannot train this model: %s",
                        t->processes.n, why);
     if (why) return GNNC_OK;
-    RtShares *s = RT_NEW(pool, RtShares);
+    RtShares *s = t->shares = RT_NEW(pool, RtShares);
     if (!s) return rt_fail_nomem(&t->rt.err, "steps");
-    *s = (RtShares){.k = t->program->recipe.accumulate, .counter = -1};
-    s->sum = RT_NEWN(pool, int, t->program->n_vars);
-    s->keeps = RT_NEWN(pool, float, t->program->n_vars);
-    if (!s->sum || !s->keeps) return rt_fail_nomem(&t->rt.err, "steps");
-    find_sums(t, s);
-    s->slot_bytes =
-        (sizeof(Head) + (size_t)s->n * sizeof(float) + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
-    s->slot = rt_pool_alloc(pool, (size_t)(s->k - 1), s->slot_bytes);
-    s->base = RT_NEWN(pool, float, s->n);
-    if (!s->slot || !s->base) return rt_fail_nomem(&t->rt.err, "steps");
+    *s = (RtShares){.k = t->program->recipe.accumulate, .counter = find_counter(t->program)};
     s->from = s->to = t->progress.step;
-    t->shares = s;
-    return GNNC_OK;
+    void *slot;
+    gnnc_status st;
+    TRY(st, rt_sums_init(t, &s->sums));
+    s->slot_bytes = (sizeof(Head) + (size_t)s->sums.n_numbers * sizeof(float) + RT_ALIGN - 1) /
+                    RT_ALIGN * RT_ALIGN;
+    TRY(st, rt_sums_memory(t, (size_t)(s->k - 1) * s->slot_bytes + sizeof(Head), &slot));
+    s->slot = slot;
+out:
+    return st;
+}
+
+void rt_shares_stop(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    if (s) rt_sums_close(t, &s->sums, s->slot);
+    t->shares = NULL; /* the pool has it */
+}
+
+void rt_shares_forget(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    if (!s) return;
+    s->from = s->to;
+    s->sums.apart = s->last_waits = false;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -224,12 +169,16 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "value of a model's option",
                                        "fan-out",
                                        "way to add up sums (reduce_fast)",
+                                       "kind of GPU",
                                        "file of parameters"};
     enum { N = sizeof what / sizeof *what };
     if (t->processes.n < 2) return GNNC_OK;
     double lr = t->options.lr;
+    const RtDevice *d = t->rt.device;
     const char *machine = rt_machine_kind(&t->rt.pool, &t->rt);
     if (!machine) return rt_fail_nomem(&t->rt.err, "steps");
+    gnnc_status st = trains ? rt_pull_vars(&t->x) : GNNC_OK;
+    if (st != GNNC_OK) return st;
     uint64_t first[N], own[N] = {t->program->fingerprint,
                                  t->rt.bound->fingerprint,
                                  (uint64_t)t->options.seed,
@@ -243,10 +192,11 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  rt_model_options_hash(t),
                                  t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
                                  (uint64_t)t->options.reduce_fast,
+                                 d ? d->ops->kind(d) : 0,
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
-    gnnc_status st = broadcast(t, first, sizeof first, 0);
+    st = broadcast(t, first, sizeof first, 0);
     for (int i = 0; i < N && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
@@ -267,18 +217,34 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
     if (st == GNNC_OK && is_last(s, step)) st = rt_shares_settle(t);
     if (st != GNNC_OK) return st;
     count_step(t, place_of(s, step));
-    if (!is_last(s, step) && rt_shares_mine(t, step)) {
-        read_sums(t, s->base);
-        clear_sums(t);
-        s->apart = true;
-    }
-    return GNNC_OK;
+    bool part = !is_last(s, step) && rt_shares_mine(t, step);
+    return part ? rt_sums_begin_part(t, &s->sums) : GNNC_OK;
 }
 
 void rt_shares_undo(gnnc_trainer *t) {
-    RtShares *s = t->shares;
-    if (s->apart) put_back_sums(t, s->base);
-    s->apart = false;
+    RtError why = t->rt.err;
+    rt_sums_put_back(t, &t->shares->sums);
+    t->rt.err = why; /* what made the step fail */
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+/* The loss of the step that was made: into its Head, as a device has it until take_own_loss(). */
+static gnnc_status put_loss(gnnc_trainer *t, Head *h) {
+    const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
+    RtDevice *d = t->rt.device;
+    h->loss = 0;
+    if (!loss || loss->buf < 0) return GNNC_OK;
+    size_t n_bytes = (size_t)rt_type_bytes(t->program->bufs[loss->buf].dt);
+    if (d) return d->ops->read(d, &h->loss, d->at.buf[loss->buf], n_bytes);
+    h->loss = rt_buf_read(&t->x, loss->buf, 0);
+    return GNNC_OK;
+}
+
+/* Of a step that this process made, once rt_sums_arrive() has waited. */
+static void number_loss(gnnc_trainer *t, Head *h) {
+    const RtScalar *loss = t->rt.device ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
+    if (loss && loss->buf >= 0)
+        h->loss = rt_read_number(&h->loss, t->program->bufs[loss->buf].dt, 0);
 }
 
 /* Adds the loss of a step that another process made to that of the epoch. */
@@ -289,47 +255,80 @@ static void take_loss(gnnc_trainer *t, const Head *h) {
     p->loss_sum += (double)h->rows * h->loss;
 }
 
-void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
+/* The loss of the last update's last step, which nobody sends. */
+static void take_last(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    Head *h = (Head *)(s->slot + (size_t)(s->k - 1) * s->slot_bytes);
+    number_loss(t, h);
+    take_loss(t, h);
+    s->last_waits = false;
+}
+
+gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
     RtShares *s = t->shares;
     int64_t step = t->progress.step;
-    const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
-    double v = loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : 0;
-    Head h = {v, batch, n, s->asked};
-    if (is_last(s, step)) {
-        take_loss(t, &h);
+    bool last = is_last(s, step), mine = rt_shares_mine(t, step);
+    Head *h = head_of(s, step);
+    gnnc_status st = GNNC_OK;
+    if (mine) {
+        *h = (Head){0, batch, n, s->asked};
+        TRY(st, put_loss(t, h));
+    }
+    if (mine && !last) TRY(st, rt_sums_end_part(t, &s->sums, numbers_of(s, step)));
+    if (last) {
+        s->last_waits = true;
+        if (!t->rt.device) TRY(st, rt_shares_take_last(t));
         s->from = s->to = step + 1;
         if (s->known) s->told = s->known;
         s->known = 0;
-        return;
+    } else {
+        if (mine) s->asked = 0;
+        count_step(t, place_of(s, step) + 1);
+        s->to = step + 1;
     }
-    if (rt_shares_mine(t, step)) {
-        *head_of(s, step) = h;
-        s->asked = 0;
-        read_sums(t, numbers_of(s, step));
-        rt_shares_undo(t);
+out:
+    return st;
+}
+
+gnnc_status rt_shares_take_last(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    RtDevice *d = t->rt.device;
+    if (!s || !s->last_waits) return GNNC_OK;
+    gnnc_status st = d ? d->ops->wait(d) : GNNC_OK;
+    if (st == GNNC_OK) take_last(t);
+    return st;
+}
+
+/* Adds the steps of all processes; what has come when one fails stays. */
+static gnnc_status add_steps(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    for (; s->from < s->to; s->from++) {
+        Head *h = head_of(s, s->from);
+        if (rt_shares_mine(t, s->from)) number_loss(t, h);
+        gnnc_status st = broadcast(t, h, s->slot_bytes, maker_of(t, s->from));
+        if (st != GNNC_OK) return st;
+        if (h->asked && !s->known) s->known = h->asked;
+        take_loss(t, h);
+        rt_sums_add(t, &s->sums, numbers_of(s, s->from));
+        t->rt.vars_changed |= s->sums.has_state;
     }
-    count_step(t, place_of(s, step) + 1);
-    s->to = step + 1;
+    return GNNC_OK;
 }
 
 gnnc_status rt_shares_settle(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    gnnc_status st = GNNC_OK;
-    for (; s && s->from < s->to && st == GNNC_OK; s->from++) {
-        const Head *h = head_of(s, s->from);
-        st = broadcast(t, head_of(s, s->from), s->slot_bytes, maker_of(t, s->from));
-        if (st != GNNC_OK) break;
-        if (h->asked && !s->known) s->known = h->asked;
-        take_loss(t, h);
-        add_sums(t, numbers_of(s, s->from));
-        t->rt.vars_changed |= s->has_state;
-    }
-    return st;
+    if (!s || s->from >= s->to) return GNNC_OK;
+    gnnc_status st = rt_sums_arrive(t, &s->sums);
+    if (st != GNNC_OK) return st;
+    if (s->last_waits) take_last(t);
+    st = add_steps(t);
+    gnnc_status back = rt_sums_put_back(t, &s->sums);
+    return st != GNNC_OK ? st : back;
 }
 
 gnnc_status rt_shares_settle_state(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    if (!s || !s->has_state || s->from >= s->to) return GNNC_OK;
+    if (!s || !s->sums.has_state || s->from >= s->to) return GNNC_OK;
     if (t->processes.n == 1) return rt_shares_settle(t);
     return rt_fail(&t->rt.err, GNNC_E_STATE,
                    "%lld of the %lld steps of an update are done: until its last one, each process "
@@ -348,10 +347,14 @@ gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p)
                        p->n);
     if (p->n > 1 && !p->broadcast)
         return rt_fail(&t->rt.err, GNNC_E_ARG, "%d processes without 'broadcast'", p->n);
+    gnnc_processes own = {0};
+    memcpy(&own, p, p->struct_size < sizeof own ? p->struct_size : sizeof own);
+    if (own.n_local && (own.local_rank < 0 || own.local_rank >= own.n_local))
+        return rt_fail(&t->rt.err, GNNC_E_ARG, "there is no process %d of %d of a machine",
+                       own.local_rank, own.n_local);
     if (t->loaded)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "processes must be told of before load");
-    t->processes = (gnnc_processes){0};
-    memcpy(&t->processes, p, p->struct_size < sizeof *p ? p->struct_size : sizeof *p);
+    t->processes = own;
     return GNNC_OK;
 }
 

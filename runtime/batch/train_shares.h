@@ -14,6 +14,9 @@ typedef struct RtShares RtShares;
 /* Of a trainer that was told of processes; after the data were loaded.  A model that steps of
  * several processes cannot train is an error where there are several. */
 gnnc_status rt_shares_start(gnnc_trainer *t);
+void rt_shares_stop(gnnc_trainer *t);
+/* Steps go on from other variables than these steps have made. */
+void rt_shares_forget(gnnc_trainer *t);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
 /* Of processes that share rows or steps: E_STATE where one has another program, other data or
@@ -24,12 +27,14 @@ gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number);
 /* Around the step t->progress.step: all of them, also those that others make. */
 gnnc_status rt_shares_begin(gnnc_trainer *t);
 /* It was batch `batch` of its epoch, and counts n rows. */
-void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
+gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
 /* .. and where it failed: the sums are what they were before it. */
 void rt_shares_undo(gnnc_trainer *t);
 /* The sums and the epoch's loss become those of all steps so far: it waits for
  * those that make them. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);
+/* The epoch's loss has that of the last update's last step, which a device may still compute. */
+gnnc_status rt_shares_take_last(gnnc_trainer *t);
 /* Before state that steps change, as batch norm's means, is read between steps: one process adds
  * what the steps of an update left so far; of several that is an error, as the others are not
  * asked. */

@@ -84,6 +84,19 @@ static bool multiplies(const rt_program *p) {
     return false;
 }
 
+/* Where no GPU was named: processes of a machine that train together take turns; else the thread's.
+ */
+static cudaError_t choose(RtDevice *d, int n, int *ordinal) {
+    RtRuntime *rt = d->x->rt;
+    if (rt->n_local < 1) return cudaGetDevice(ordinal);
+    *ordinal = rt->local_rank % n;
+    if (rt->n_local > n)
+        rt_message(rt, "GPUs: %d processes of this machine share %d", rt->n_local, n);
+    else
+        rt_message(rt, "GPUs: each of this machine's %d processes has one of %d", rt->n_local, n);
+    return cudaSuccess;
+}
+
 /* Chooses the GPU, or says why none can be used, and opens a stream on it, and cuBLAS if the
  * program makes products. */
 static gnnc_status open_device(RtDevice *d) {
@@ -96,7 +109,7 @@ static gnnc_status open_device(RtDevice *d) {
         return rt_fail(&d->x->rt->err, GNNC_E_DEVICE, "cuda: there is no GPU %d; %d can be used",
                        d->ordinal, n);
     c->ordinal = d->ordinal;
-    if (c->ordinal < 0) CUDA_CHECK(d, "the GPU of this thread", cudaGetDevice(&c->ordinal));
+    if (c->ordinal < 0) CUDA_CHECK(d, "the GPU of this thread", choose(d, n, &c->ordinal));
     d->ordinal = c->ordinal;
     CUDA_CHECK(d, "no GPU can be used", cudaSetDevice(c->ordinal));
     if (d->x->program->device_probe)
@@ -122,6 +135,14 @@ static gnnc_status zero(RtDevice *d, void *p, size_t n_bytes) {
     if (c->copies) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->copies, c->zeroed, 0));
     if (c->side) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->side, c->zeroed, 0));
     return GNNC_OK;
+}
+
+static uint64_t kind(const RtDevice *d) {
+    const Cuda *c = d->self;
+    int major = 0, minor = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->ordinal);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->ordinal);
+    return (uint64_t)major << 48 | (uint64_t)minor << 32 | (uint64_t)c->units;
 }
 
 static void enter(RtDevice *d) {
@@ -188,6 +209,18 @@ static gnnc_status download(RtDevice *d, void *to, const void *from, size_t n_by
     CUDA_CHECK(d, "a read-back",
                cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDeviceToHost, rt_cuda_of(d)->stream));
     CUDA_CHECK(d, "the work before a read-back", cudaStreamSynchronize(rt_cuda_of(d)->stream));
+    return GNNC_OK;
+}
+
+static gnnc_status read_later(RtDevice *d, void *to, const void *from, size_t n_bytes) {
+    CUDA_CHECK(d, "a read-back",
+               cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDeviceToHost, rt_cuda_of(d)->stream));
+    return GNNC_OK;
+}
+
+static gnnc_status write_later(RtDevice *d, void *to, const void *from, size_t n_bytes) {
+    CUDA_CHECK(d, "an upload",
+               cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyHostToDevice, rt_cuda_of(d)->stream));
     return GNNC_OK;
 }
 
@@ -376,6 +409,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .align = 256,
                                     .open = open_device,
                                     .close = close_device,
+                                    .kind = kind,
                                     .enter = enter,
                                     .free_bytes = free_bytes,
                                     .alloc = alloc_memory,
@@ -402,6 +436,8 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .lead = rt_cuda_lead,
                                     .pin = pin,
                                     .unpin = unpin,
+                                    .read = read_later,
+                                    .write = write_later,
                                     .lane_begin = lane_begin,
                                     .lane_copy = slot_copy,
                                     .lane_end = lane_end,

@@ -32,6 +32,7 @@ typedef struct RtDeviceOps {
     size_t align;     /* of buffers */
     gnnc_status (*open)(RtDevice *d);
     void (*close)(RtDevice *d);
+    uint64_t (*kind)(const RtDevice *d); /* those that differ in it may differ in the last bits */
     /* The calling thread works with the device from here on. */
     void (*enter)(RtDevice *d);
     gnnc_status (*free_bytes)(RtDevice *d, size_t *n);           /* that alloc() could give */
@@ -73,6 +74,9 @@ typedef struct RtDeviceOps {
     /* Page-locked memory of the host. */
     gnnc_status (*pin)(RtDevice *d, size_t n_bytes, void **p);
     void (*unpin)(RtDevice *d, void *p);
+    /* Copies between such memory and the device's, in the queue, which nobody waits for. */
+    gnnc_status (*read)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*write)(RtDevice *d, void *to, const void *from, size_t n_bytes);
     /* Copies from such memory beside the queue, in lanes.  begin: until the lane's last copy is
      * done, so that what it copied from may be written.  copy: after the work that was queued
      * before the lane's last end; what is queued from now on comes after it.  end: what is queued
@@ -186,7 +190,7 @@ struct RtDevice {
     bool samples;       /* it draws batches, by program.device_sample */
     bool shares;        /* what no batch brings is another's memory, in which nothing changes */
     bool never_record;  /* a failure shall be told at the call that caused it */
-    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
+    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes, sums_bytes;
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;

@@ -61,6 +61,7 @@ typedef struct RtRuntime {
     const atomic_int *stop;     /* not 0: an end was asked for */
     bool by_signal;             /* signals that wait ask for it, too: option "signals" */
     bool together;              /* with other processes, which end behind the same step alone */
+    int local_rank, n_local;    /* of those of this machine; n_local = 0: nobody said, or none */
     double asked;               /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 

@@ -562,13 +562,17 @@ typedef struct gnnc_processes {
      * once. */
     int exchange_in_thread;
     gnnc_all_reduce_fn *all_reduce; /* NULL: they have none (option reduce_fast) */
+    /* Of the processes on this one's machine: its number, from 0, and how many they are; 0: not
+     * told.  Where several train and "device" names no GPU, they take the machine's GPUs by turns,
+     * in the order of these numbers. */
+    int local_rank, n_local;
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
  * processes adds gradients in another order, which changes the last bits.
- * Returns GNNC_E_ARG (its struct_size; rank, n or broadcast), GNNC_E_STATE (after load).
- * GNNC_E_STATE, too, is what load returns where several cannot train the model, with the reason,
- * or where the first cannot run it, and what the first step returns where a process has other data,
- * options or another kind of processor than the first. */
+ * Returns GNNC_E_ARG (its struct_size; rank, n, local_rank, n_local or broadcast), GNNC_E_STATE
+ * (after load).  GNNC_E_STATE, too, is what load returns where several cannot train the model, with
+ * the reason, or where the first cannot run it, and what the first step returns where a process has
+ * other data, options or another kind of processor or GPU than the first. */
 gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p);
 /* What one process asks of all, for all to do it behind the same step: `asked` is a number, 0 =
  * nothing.  Returns what one of them has asked, once, in each of them behind the same update, the

@@ -2,6 +2,7 @@
  * and other processes of the machine may need.  Errors of MPI end all of them
  * (MPI_ERRORS_ARE_FATAL, its default), as does a rank that dies. */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -91,6 +92,17 @@ void rt_mpi_end(bool failed) {
         MPI_Finalize();
 }
 
+/* Which of the processes of this machine this is. */
+static bool count_local(gnnc_processes *p) {
+    MPI_Comm here;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) !=
+        MPI_SUCCESS)
+        return false;
+    MPI_Comm_rank(here, &p->local_rank);
+    MPI_Comm_size(here, &p->n_local);
+    return MPI_Comm_free(&here) == MPI_SUCCESS;
+}
+
 /* Starts MPI and fills in what a trainer needs of it. NULL, or why it cannot be started. */
 const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     int provided;
@@ -107,6 +119,7 @@ const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     p->exchange_in_thread = provided >= MPI_THREAD_SERIALIZED;
     MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &p->n);
+    if (!count_local(p)) return "MPI does not say which processes share a machine";
     mpi->requests = calloc(2 * (size_t)p->n, sizeof(MPI_Request));
     if (!mpi->requests) return "out of memory";
     return NULL;

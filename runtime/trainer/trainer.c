@@ -390,6 +390,8 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     t->rt.fanout = rt_options_fanout(&t->options);
     t->rt.by_signal = t->options.signals != 0;
     t->rt.together = t->processes.n > 1;
+    t->rt.local_rank = t->processes.local_rank;
+    t->rt.n_local = t->rt.together ? t->processes.n_local : 0;
     TRY(st, open_device(t));
     TRY(st, open_graph(t, directory));
     TRY(st, bind_sizes(t));

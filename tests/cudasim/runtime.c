@@ -372,15 +372,22 @@ static cudaError_t submit(cudaStream_t s, Node *n) {
     return cudasim_queue(s, n, ordinary);
 }
 
+/* CUDASIM_BREAK_LAUNCH=N: the launch after N others fails, and with it all that come. */
+static bool is_broken(void) {
+    const char *n = getenv("CUDASIM_BREAK_LAUNCH");
+    return n && device()->count.launches >= atoll(n);
+}
+
 int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[3],
                    void (*call)(void *), void (*drop)(void *), void *closure) {
     if (!cudasim_fits(grid, block)) {
         drop(closure);
         return cudasim_note(cudaErrorInvalidConfiguration);
     }
-    if (is_now(&device()->until_break)) {
+    bool broken = is_broken();
+    if (broken || is_now(&device()->until_break)) {
         drop(closure);
-        return cudasim_note((cudaError_t)device()->how);
+        return cudasim_note(broken ? cudaErrorLaunchFailure : (cudaError_t)device()->how);
     }
     Node n = {.kind = NODE_KERNEL, .launch = {.call = call, .drop = drop, .closure = closure}};
     memcpy(n.launch.grid, grid, sizeof n.launch.grid);

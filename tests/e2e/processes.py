@@ -12,10 +12,11 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from checks import bytes_of, check, end  # noqa: E402
+from threads import E_IO, Broadcast, Bus, Processes, Trainer as Of, in_threads as of_threads  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP.encode() + b"/models/data/cora"
-E_IO, E_LIMIT, E_STATE, E_STOPPED = -4, -11, -10, -15
+E_LIMIT, E_STATE, E_STOPPED = -11, -10, -15
 K, EPOCHS = 5, 3
 MODEL = """
 import "layers/sage.gnn"
@@ -32,112 +33,12 @@ train M {
 }
 """ % (EPOCHS, K)
 
-Broadcast = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+def in_threads(on, *args, **more):
+    return of_threads(on, CORA, *args, **more)
 
 
-class Processes(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("rank", ctypes.c_int), ("n", ctypes.c_int), ("broadcast", Broadcast),
-                ("user", ctypes.c_void_p)]
-
-
-class Progress(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_int64) for name in (
-        "steps", "epochs_done", "epochs_total", "steps_done", "steps_left")), ("loss", ctypes.c_double), ("seconds", ctypes.c_double)]
-
-
-Hear = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Progress))
-
-
-class Bus:
-    """What n threads send by.  fails_at: the number of a broadcast that fails in all."""
-    def __init__(self, n, fails_at=-1):
-        self.barrier, self.fails_at, self.sent, self.wrong = threading.Barrier(n), fails_at, None, []
-
-    def of(self, rank):
-        count = 0
-
-        def broadcast(_, to, n_bytes, sender):
-            nonlocal count
-            count += 1
-            if count == self.fails_at:
-                return E_IO
-            try:
-                if rank == sender:
-                    self.sent = count, sender, ctypes.string_at(to, n_bytes)
-                self.barrier.wait(60)
-                if self.sent[:2] != (count, sender) or len(self.sent[2]) != n_bytes:
-                    self.wrong.append((rank, count, sender, n_bytes, self.sent[:2]))
-                    return E_IO
-                if rank != sender:
-                    ctypes.memmove(to, self.sent[2], n_bytes)
-                self.barrier.wait(60)
-            except threading.BrokenBarrierError:
-                return E_IO
-            return 0
-        return Broadcast(broadcast)
-
-
-class Trainer:
-    def __init__(self, lib, rank, n, bus, seed=0, max_memory=0):
-        self.lib, self.rank, self.bus, self.t = lib, rank, bus, ctypes.c_void_p()
-        self.kept = bus.of(rank) if bus else Broadcast()
-        p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None)
-        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
-        self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
-        self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
-        if max_memory:
-            self.ok(lib.gnnc_trainer_set_int(self.t, b"max_memory", ctypes.c_int64(max_memory)))
-        self.ok(lib.gnnc_trainer_set_processes(self.t, ctypes.byref(p)))
-
-    def load(self):
-        return self.lib.gnnc_trainer_load(self.t, CORA)
-
-    def error(self):
-        return self.lib.gnnc_trainer_error(self.t).decode()
-
-    def ok(self, st):
-        assert st == 0, (st, self.error())
-
-    def epochs(self, n=EPOCHS):
-        for _ in range(n):
-            self.ok(self.lib.gnnc_trainer_epoch(self.t))
-
-    def steps(self, n):
-        for _ in range(n):
-            self.ok(self.lib.gnnc_trainer_step(self.t))
-
-    def save(self, name):
-        self.ok(self.lib.gnnc_trainer_save(self.t, name.encode()))
-
-    def heard(self, fn):
-        self.hear = Hear(lambda _, now: fn(self, now[0]))
-        self.ok(self.lib.gnnc_trainer_set_progress(self.t, self.hear, None))
-
-    def agree(self, asked):
-        return self.lib.gnnc_trainer_agree(self.t, asked)
-
-
-def in_threads(lib, n, does, fails_at=-1, seed=lambda rank: 0):
-    """does(trainer) of each of n; what they returned."""
-    bus, out = (Bus(n, fails_at) if n > 1 else None), [None] * n
-
-    def run(rank):
-        t = Trainer(lib, rank, n, bus, seed(rank))
-        try:
-            t.ok(t.load())
-            out[rank] = does(t)
-        except AssertionError as e:
-            out[rank] = e
-            if bus:
-                bus.barrier.abort()
-        lib.gnnc_trainer_destroy(t.t)
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    check(f"{n} processes send the same in the same order", not bus or not bus.wrong, bus and bus.wrong)
-    return out
+def Trainer(on, *args, **more):
+    return Of(on, CORA, *args, **more)
 
 
 with open("model.gnn", "w", encoding="utf-8") as f:
@@ -148,7 +49,7 @@ lib.gnnc_trainer_error.restype = ctypes.c_char_p
 
 # ---- the same bits ---------------------------------------------------------------------------------
 def trains(t):
-    t.epochs()
+    t.epochs(EPOCHS)
     t.save(f"all.{t.rank}")
 
 
@@ -306,7 +207,7 @@ Exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, Sizes, Poin
 
 
 class Sharing(ctypes.Structure):
-    _fields_ = [*Processes._fields_, ("exchange", Exchange), ("exchange_in_thread", ctypes.c_int)]
+    _fields_ = [*Processes._fields_[:5], ("exchange", Exchange), ("exchange_in_thread", ctypes.c_int)]
 
 
 class Rows:

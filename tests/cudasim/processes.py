@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Processes that share the steps of an update, each on a GPU of its own, by the simulator.
+
+    processes.py BUILD TOP      trainers in threads, whose GPUs are those of one simulator, then programs of MPI
+"""
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from checks import bytes_of, check, end  # noqa: E402
+from sim import counts, orders, written  # noqa: E402
+from threads import in_threads  # noqa: E402
+
+BUILD, TOP = (os.path.abspath(p) for p in sys.argv[1:3])
+CORA = TOP + "/models/data/cora"
+K, EPOCHS, E_IO, E_DEVICE = 5, 1, -4, -13
+# A step also moves a running mean and a counter, which are sent like gradients.
+MODEL = """
+import "layers/sage.gnn"
+layer counts()(x: f32[N, I]) -> f32[N, I] {
+  state mean_of: f32[I] = 0.5
+  state seen: f32 = 3
+  if training {
+    seen = seen + size(N)
+    mean_of = detach(mean(x, N)) * 0.25 + mean_of * 0.75
+    return x * 2
+  }
+  return (x - mean_of) * 2 + 1e-6 * seen
+}
+graph G { node paper { x: csr f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: G) -> f32[paper, C] {
+  a = sage_conv(4)
+  s = counts()
+  b = sage_conv(C)
+  return b(g.cites, dropout(relu(s(a(g.cites, dropout(g.paper.x, 0.5)))), 0.5))
+}
+train M {
+  target paper.y  loss cross_entropy  metric accuracy
+  optimizer adam(lr = 1e-2)  epochs %d  keep best on val accuracy
+  sample { fanout [3, 2]  batch 9 }  %s
+}
+"""
+
+
+def trains(t):
+    t.epochs(EPOCHS)
+    t.save(f"all.{t.rank}")
+
+
+def stops_within(t):
+    """In an update, whose steps so far a checkpoint has; and it goes on."""
+    t.steps(K + 3)
+    t.save(f"part.{t.rank}")
+    t.steps(K)
+    t.save(f"rest.{t.rank}")
+
+
+def same_bits(lib):
+    check("one trains", in_threads(lib, CORA.encode(), 1, trains) == [None])
+    os.rename("all.0", "all")
+    check("one stops", in_threads(lib, CORA.encode(), 1, stops_within) == [None])
+    os.rename("part.0", "part")
+    os.rename("rest.0", "rest")
+    for n, order in zip((2, 3, 4), orders(lib)):
+        check(f"{n} train, {order}", in_threads(lib, CORA.encode(), n, trains, local=n) == [None] * n)
+        check(f"{n}: the bits of one", all(bytes_of(f"all.{i}") == bytes_of("all") for i in range(n)))
+        check(f"{n} stop, {order}", in_threads(lib, CORA.encode(), n, stops_within, local=n) == [None] * n)
+        check(f"{n}: a checkpoint within an update", all(bytes_of(f"part.{i}") == bytes_of("part") for i in range(n)))
+        check(f"{n}: behind it", all(bytes_of(f"rest.{i}") == bytes_of("rest") for i in range(n)))
+
+
+def goes_back(t):
+    """To a checkpoint of the step where it is, too, whose sums then are not those of the trainer's last steps."""
+    t.steps(K + 3)
+    for _ in range(2):
+        t.ok(t.lib.gnnc_trainer_resume(t.t, b"part"))
+    t.steps(K)
+    t.save(f"rest.{t.rank}")
+
+
+def what_a_step_costs(lib, k):
+    """One wait for the steps of an update, no allocation; copies back are the sums, k times, and losses."""
+    def does(t):
+        t.steps(4 * k)
+        first = counts(lib)
+        t.steps(2 * k)
+        done.update({name: n - first[name] for name, n in counts(lib).items()})
+    done = {}
+    check("it is counted", in_threads(lib, CORA.encode(), 1, does) == [None])
+    sums = (done["device_to_host"] - 2 * k) / (2 * k)
+    check("one wait an update", done["synchronisations"] == 2 and done["allocations"] == 0, done)
+    check("sums come back k times and losses once", sums == 8, done)  # 2 layers of 3 parameters, 2 states
+    check("sums go there once an update, counters and two uploads each step",
+          done["host_to_device"] <= 2 * sums + 3 * 2 * k, done)
+
+
+def by_turns(lib):
+    """Each has the GPU of its number among those of its machine; who is not told has the thread's."""
+    def on(t):
+        gpu = ctypes.c_int(-1)
+        lib.cudaGetDevice(ctypes.byref(gpu))
+        return gpu.value
+    check("by turns", in_threads(lib, CORA.encode(), 4, on, local=4) == [0, 1, 2, 0])
+    check("not told", in_threads(lib, CORA.encode(), 2, on) == [0, 0])
+
+
+def one_fails(lib):
+    """A launch of one fails: it says so, and no other waits for it."""
+    def does(t):
+        t.steps(1)
+        if t.rank == 0:
+            lib.cudasim_break_launches(ctypes.c_int64(0), 719)
+        st = lib.gnnc_trainer_epoch(t.t)
+        if st == E_DEVICE:
+            t.bus.barrier.abort()
+        return st, t.error()
+    said = in_threads(lib, CORA.encode(), 2, does, local=2)
+    lib.cudasim_break_launches(ctypes.c_int64(-1), 0)
+    check("one device fails", sorted(st for st, _ in said) == [E_DEVICE, E_IO], said)
+
+
+def programs():
+    """Of MPI: each process has a simulator of its own."""
+    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+    def ranks(n, *options, start=()):
+        return subprocess.run(["timeout", "120", "mpirun", "--oversubscribe", "-n", str(n), *start, "./model", "--data", CORA,
+                               "--epochs", "1", *options], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    subprocess.run([HERE + "/build", os.path.abspath("model.gnn"), os.path.abspath("model")], check=True, env={**env, "BUILD": BUILD, "MPI": "1"})
+    for n in (1, 2, 4):
+        r = ranks(n, "--checkpoint", f"mpi.{n}")
+        check(f"{n} of MPI train", r.returncode == 0, r.stdout)
+        words = {1: "", 2: "GPUs: each of this machine's 2 processes has one of 3", 4: "GPUs: 4 processes of this machine share 3"}[n]
+        check(f"{n} of MPI say which GPUs", words in r.stdout and r.stdout.count("GPUs:") == (n > 1), r.stdout)
+    check("bits of one", bytes_of("mpi.1") == bytes_of("mpi.2") == bytes_of("mpi.4"))
+    r = ranks(2, "--device", "cuda:1", "--checkpoint", "none")
+    check("a GPU that was named is taken", r.returncode == 0 and "GPUs:" not in r.stdout, r.stdout)
+    for rank in (0, 1):
+        # the launch is one of a step, behind those that data and the first batches ask for
+        start = ("sh", "-c", f'[ $OMPI_COMM_WORLD_RANK = {rank} ] && export CUDASIM_BREAK_LAUNCH=150; exec "$0" "$@"')
+        r = ranks(2, "--checkpoint", "none", start=start)
+        said = [line for line in r.stdout.splitlines() if "error: " in line]
+        check(f"the GPU of rank {rank} fails", r.returncode != 0 and len(said) == 1 and "(at or before kernel model_train" in said[0]
+              and said[0].startswith("rank 1: ") == (rank == 1), r.stdout)
+
+
+def main():
+    os.environ["CUDASIM_DEVICES"] = "3"
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        lib = written(BUILD, "model", MODEL % (EPOCHS, f"accumulate {K}"), "cuda")
+        lib.gnnc_trainer_error.restype = ctypes.c_char_p
+        by_turns(lib)
+        same_bits(lib)
+        check("back", in_threads(lib, CORA.encode(), 2, goes_back, local=2) == [None] * 2)
+        check("to the same bits", bytes_of("rest.0") == bytes_of("rest.1") == bytes_of("rest"))
+        what_a_step_costs(lib, K)
+        one_fails(lib)
+        if shutil.which("mpirun") and os.path.exists(BUILD + "/gnnrt_mpi.o"):
+            programs()
+        else:
+            check("without MPI its programs are left out", "GNNC_CI" not in os.environ)
+    return end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

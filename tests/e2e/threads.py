@@ -1,0 +1,116 @@
+"""Trainers of one program in threads of this process, whose broadcast copies from one to the others."""
+import ctypes
+import threading
+
+from checks import check
+
+E_IO = -4
+
+Broadcast = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class Processes(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("rank", ctypes.c_int), ("n", ctypes.c_int), ("broadcast", Broadcast),
+                ("user", ctypes.c_void_p), ("exchange", ctypes.c_void_p), ("exchange_in_thread", ctypes.c_int),
+                ("all_reduce", ctypes.c_void_p),
+                ("local_rank", ctypes.c_int), ("n_local", ctypes.c_int)]
+
+
+class Progress(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_int64) for name in (
+        "steps", "epochs_done", "epochs_total", "steps_done", "steps_left")), ("loss", ctypes.c_double), ("seconds", ctypes.c_double)]
+
+
+Hear = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Progress))
+
+
+class Bus:
+    """What n threads send by.  fails_at: the number of a broadcast that fails in all."""
+    def __init__(self, n, fails_at=-1):
+        self.barrier, self.fails_at, self.sent, self.wrong = threading.Barrier(n), fails_at, None, []
+
+    def of(self, rank):
+        count = 0
+
+        def broadcast(_, to, n_bytes, sender):
+            nonlocal count
+            count += 1
+            if count == self.fails_at:
+                return E_IO
+            try:
+                if rank == sender:
+                    self.sent = count, sender, ctypes.string_at(to, n_bytes)
+                self.barrier.wait(60)
+                if self.sent[:2] != (count, sender) or len(self.sent[2]) != n_bytes:
+                    self.wrong.append((rank, count, sender, n_bytes, self.sent[:2]))
+                    return E_IO
+                if rank != sender:
+                    ctypes.memmove(to, self.sent[2], n_bytes)
+                self.barrier.wait(60)
+            except threading.BrokenBarrierError:
+                return E_IO
+            return 0
+        return Broadcast(broadcast)
+
+
+class Trainer:
+    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0):
+        self.lib, self.data, self.rank, self.bus, self.t = lib, data, rank, bus, ctypes.c_void_p()
+        self.kept = bus.of(rank) if bus else Broadcast()
+        p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None, None, 0, None, rank if local else 0, local)
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
+        self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
+        self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
+        if max_memory:
+            self.ok(lib.gnnc_trainer_set_int(self.t, b"max_memory", ctypes.c_int64(max_memory)))
+        self.ok(lib.gnnc_trainer_set_processes(self.t, ctypes.byref(p)))
+
+    def load(self):
+        return self.lib.gnnc_trainer_load(self.t, self.data)
+
+    def error(self):
+        return self.lib.gnnc_trainer_error(self.t).decode()
+
+    def ok(self, st):
+        assert st == 0, (st, self.error())
+
+    def epochs(self, n):
+        for _ in range(n):
+            self.ok(self.lib.gnnc_trainer_epoch(self.t))
+
+    def steps(self, n):
+        for _ in range(n):
+            self.ok(self.lib.gnnc_trainer_step(self.t))
+
+    def save(self, name):
+        self.ok(self.lib.gnnc_trainer_save(self.t, name.encode()))
+
+    def heard(self, fn):
+        self.hear = Hear(lambda _, now: fn(self, now[0]))
+        self.ok(self.lib.gnnc_trainer_set_progress(self.t, self.hear, None))
+
+    def agree(self, asked):
+        return self.lib.gnnc_trainer_agree(self.t, asked)
+
+
+def in_threads(lib, data, n, does, fails_at=-1, seed=lambda rank: 0, local=0):
+    """does(trainer) of each of n; what they returned.  local: so many are told that they share a machine."""
+    bus, out = (Bus(n, fails_at) if n > 1 else None), [None] * n
+
+    def run(rank):
+        t = Trainer(lib, data, rank, n, bus, seed(rank), local=local)
+        try:
+            t.ok(t.load())
+            out[rank] = does(t)
+        except AssertionError as e:
+            out[rank] = e
+            if bus:
+                bus.barrier.abort()
+        lib.gnnc_trainer_destroy(t.t)
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check(f"{n} processes send the same in the same order", not bus or not bus.wrong, bus and bus.wrong)
+    return out
