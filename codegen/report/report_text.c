@@ -81,11 +81,11 @@ void report_json_expr(Report *r, const char *key, const Expr *e) {
     json_end(r->j);
 }
 
-/* The source position as "file:line": the full path in JSON, a short one in text. "" if it is not
- * known. */
+/* The source position as "file:line": in JSON the path that the user gave, or a library file's from
+ * "layers" on, in text a short one. "" if it is not known. */
 const char *report_at(const Report *r, Span at) {
     if (!at.line || (int)at.file >= r->c->sources.n) return "";
-    const char *path = r->j ? r->c->sources.v[at.file].path : cg_path_short(r->p->m, at.file);
+    const char *path = r->j ? ctx_source_name(r->c, at.file) : cg_path_short(r->p->m, at.file);
     return arena_printf(r->a, "%s:%u", path, at.line);
 }
 
