@@ -458,8 +458,7 @@ const char *cg_path_short(const Module *m, uint32_t file) {
     const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
     size_t n = slash ? (size_t)(slash - from) + 1 : 0;
     if (n && strncmp(s->path, from, n) == 0) return s->path + n;
-    const char *last = strrchr(s->path, '/');
-    return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
+    return ctx_source_name(m->ctx, file);
 }
 
 /* A list of source lines, sorted by file, as "a.gnn:3,7 b.gnn:1". full_paths: with the paths that

@@ -25,7 +25,7 @@ typedef struct {
     MapList maps; /* whose segments are summed */
     int n_sums;
     int n_ops;          /* that the walk came to, with those that are read */
-    bool too_many_maps; /* more than maps than it can tell apart */
+    bool too_many_maps; /* more maps than it can tell apart */
     int n_wide;         /* sums that no local array can hold: the last one */
     const Op *wide;
     OpList at_row, at_other;    /* stored values read at this row, and at others */
