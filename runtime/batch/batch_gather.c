@@ -165,8 +165,11 @@ static gnnc_status take(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows
                         RtError *err) {
     size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
     gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);
-    if (st == GNNC_OK) gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory, to->p);
-    return st;
+    if (st != GNNC_OK) return st;
+    rt_column_expect(c, false);
+    gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory, to->p);
+    rt_column_expect(c, true); /* other batches being gathered have asked for their next rows */
+    return GNNC_OK;
 }
 
 typedef struct {

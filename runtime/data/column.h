@@ -98,8 +98,11 @@ bool rt_column_is_label(const RtColumn *c);
 bool rt_column_has_label(const RtColumn *y, int64_t row);
 
 /* A mapped column in ROWS that takes more than `memory` bytes never lies in memory as a whole: it
- * is marked, and the system told that its rows are read in no order.  pool: has the mapping. */
+ * is marked.  pool: has the mapping. */
 void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory);
+/* Tells the system how rows of such a column are read from now on: in no order, or in theirs, as at
+ * first.  A wish, which changes no result. */
+void rt_column_expect(const RtColumn *c, bool in_order);
 
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */

@@ -3,18 +3,26 @@
  * A fault in a mapped file has the system read the pages around it, too, up to 128 KiB: of rows
  * that are read in no order these are read for nothing, and drive out what is needed.  With
  * MADV_RANDOM a fault reads one page, and waits for it; so who knows which rows come next asks for
- * them ahead (runtime/batch/batch_gather.c). */
+ * them ahead (runtime/batch/batch_gather.c).  Who reads the column from end to end needs the pages
+ * around, so that it is said while a batch takes its rows, and not when data are opened. */
 #include "column.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+static size_t bytes_of(const RtColumn *c) {
+    return (size_t)c->n_rows * (size_t)rt_column_width(c) * rt_column_value_bytes(c);
+}
+
 void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory) {
     if (rt_column_kind(c->kind)->layout != RT_LAYOUT_ROWS) return;
     const void *values = rt_column_values(c);
-    size_t n = (size_t)c->n_rows * (size_t)rt_column_width(c) * rt_column_value_bytes(c);
-    if (!values || n <= memory || !rt_pool_maps(pool, values)) return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)values / page * page;
-    c->beyond_memory = true;
-    madvise((void *)at, n + (uintptr_t)values - at, MADV_RANDOM); /* only a wish */
+    c->beyond_memory = values && bytes_of(c) > memory && rt_pool_maps(pool, values);
+}
+
+void rt_column_expect(const RtColumn *c, bool in_order) {
+    if (!c->beyond_memory) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), values = (uintptr_t)rt_column_values(c),
+              at = values / page * page;
+    madvise((void *)at, bytes_of(c) + values - at, in_order ? MADV_NORMAL : MADV_RANDOM);
 }
