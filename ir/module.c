@@ -211,6 +211,17 @@ const bool *module_reads(const Module *m) {
     return read;
 }
 
+const bool *module_numbers(const Module *m) {
+    bool *numbered = NEWN(m->a, bool, (size_t)m->spaces.n + 1);
+    for (int i = 0; i < m->funcs.n; i++) {
+        const Func *f = m->funcs.v[i];
+        bool of_batch = !f->body && module_runs_on_batches(m, f->phase);
+        for (const Op *op = f->first; op && !of_batch; op = op->next)
+            if (op->kind == OP_IOTA || op->kind == OP_ARGMAX) numbered[op->over[0]->id] = true;
+    }
+    return numbered;
+}
+
 /* Whether all rows are read, whatever time they have, though the model does not say so. */
 bool space_is_untimed(const Module *m, const Space *s) {
     bool data = s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE);

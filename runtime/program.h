@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 38,
+    RT_PROGRAM_VERSION = 39,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -66,6 +66,7 @@ typedef struct {
     bool varies;           /* each batch has as many of them as it likes */
     bool in_batches;       /* a phase over batches reads along it, or along what it derives */
     bool unread;           /* EDGE of the data, of a program that serves: none need be there */
+    bool numbered;         /* EDGE: a phase over all edges computes numbers of them, in 32 bits */
 } rt_space;
 
 typedef struct {

@@ -80,8 +80,8 @@ static const bool *find_batch_relations(const Host *h) {
 }
 
 /* Writes a row of the table of index spaces. read: functions of the model read its rows or what is
- * derived from them; in_batches: as find_batch_relations() says. */
-static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
+ * derived from them; numbered: as module_numbers() says; in_batches: as find_batch_relations(). */
+static void emit_space(Host *h, const Space *s, bool read, bool numbered, bool in_batches) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
     if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
@@ -101,6 +101,7 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
                 all_hops ? h->m->recipe.sample.n_hops : s->hops);
     if (s->distinct_of) host_puts(h, "        .once = true,\n");
     if (in_batches) host_puts(h, "        .in_batches = true,\n");
+    if (numbered && s->kind == SP_EDGE) host_puts(h, "        .numbered = true,\n");
     bool in_data = s->kind == SP_EDGE && s->rel == REL_BASE;
     if (!read && in_data && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
     host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
@@ -110,10 +111,11 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
 
 /* Writes the table of index spaces: nodes, edges, graphs and dimensions. */
 static void emit_spaces(Host *h) {
-    const bool *read = module_reads(h->m), *in_batches = find_batch_relations(h);
+    const bool *read = module_reads(h->m), *numbered = module_numbers(h->m);
+    const bool *in_batches = find_batch_relations(h);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
     for (int i = 0; i < h->m->spaces.n; i++)
-        emit_space(h, h->m->spaces.v[i], read[i], in_batches[i]);
+        emit_space(h, h->m->spaces.v[i], read[i], numbered[i], in_batches[i]);
     close_table(h, h->m->spaces.n);
 }
 

@@ -13,7 +13,6 @@ typedef struct {
     const int32_t *idx;
     const int64_t *ptr;
     const int32_t *perm;
-    bool beyond; /* targets are edges that 32 bits do not number: idx is NULL */
     int64_t n_from, n_to;
 } Arrays;
 
@@ -193,8 +192,8 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_NZCOL:
         return of_entries(x, m, a);
     case RT_MAP_ORIG:
+        if (r->wide) return too_many(x, m->from);
         a->idx = r->orig[m->which];
-        a->beyond = r->wide;
         break;
     case RT_MAP_CELL:
         a->idx = r->cell;
@@ -215,7 +214,7 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     bool wants_order = m->perm_buf >= 0 && !a->perm;
     if (!wants_order && (m->ptr_buf < 0 || a->ptr)) return GNNC_OK;
     bool edges = x->program->spaces[m->from].kind == RT_SP_EDGE;
-    if (a->beyond || (edges && a->n_from > INT32_MAX)) return too_many(x, m->from);
+    if (edges && a->n_from > INT32_MAX) return too_many(x, m->from);
     if (!a->ptr) {
         RtGroups g = {0};
         gnnc_status st = a->on ? rt_on_device_group(a->on, a->idx, a->n_from, a->n_to, &g)
@@ -263,7 +262,6 @@ static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     gnnc_status st;
     TRY(st, find_arrays(x, m, &a));
     TRY(st, complete(x, m, &a));
-    if (a.beyond && m->idx_buf >= 0) return too_many(x, m->from);
     TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
     TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
     TRY(st, point(x, on, m->perm_buf, a.perm, on || !a.ptr ? 0 : a.ptr[a.n_to], sizeof *a.perm));
@@ -284,7 +282,6 @@ static gnnc_status bind_by_wide(RtExec *x, int buf) {
     if (x->program->maps[b->by].kind != RT_MAP_SRC) return too_many(x, space);
     TRY(st, find_component_map(x, b->map, &to));
     TRY(st, find_component_map(x, b->by, &by));
-    if (to.beyond) return too_many(x, space);
     int64_t *next = rt_group_bounds(pool, by.idx, n, by.n_to);
     int32_t *idx = RT_NEWN(pool, int32_t, n);
     if (!next || !idx) return rt_fail_nomem(&x->rt->err, "index arrays");
@@ -312,7 +309,6 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     TRY(st, find_arrays(x, &m, &to));
     TRY(st, find_arrays(x, &by, &order));
     TRY(st, complete(x, &by, &order));
-    if (to.beyond) return too_many(x, m.from);
     if (on) {
         TRY(st,
             rt_on_device_gather(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
@@ -402,6 +398,8 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
     gnnc_status st = GNNC_OK;
     bool of_batches = p->spaces[space].kind == RT_SP_EDGE && x->rt->bound->rel[space].wide &&
                       runs_over_batches(p);
+    if (p->spaces[space].numbered && x->rt->bound->rel[space].n_edges > INT32_MAX)
+        return too_many(x, space);
     for (int i = 0; i < p->n_maps && st == GNNC_OK && !of_batches; i++) {
         const rt_map *m = &p->maps[i];
         bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
