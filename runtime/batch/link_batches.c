@@ -134,16 +134,21 @@ static gnnc_status kinds_by_time(RtExec *x, const double *when, int64_t n, int64
     return st;
 }
 
+/* Links that are scored, and negatives that the data list, have numbers of 32 bits. */
+static gnnc_status check_numbers(RtExec *x, int space) {
+    const RtRelation *r = &x->rt->bound->rel[space];
+    if (!r->wide) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                   "links of '%s', whose %lld edges are numbered up to %lld: at most 2^31 - 1 are "
+                   "possible",
+                   x->program->spaces[space].name, (long long)r->n_edges, (long long)r->id_bound);
+}
+
 gnnc_status rt_link_batches_index(RtExec *x, RtLinkBatches *b, const int32_t *split,
                                   const int32_t *kind) {
     const RtRelation *r = &x->rt->bound->rel[b->base];
-    gnnc_status st;
-    if (r->wide)
-        return rt_fail(&x->rt->err, GNNC_E_RANGE,
-                       "links of '%s', whose %lld edges are numbered up to %lld: at most 2^31 - 1 "
-                       "are possible",
-                       x->program->spaces[b->base].name, (long long)r->n_edges,
-                       (long long)r->id_bound);
+    gnnc_status st = check_numbers(x, b->base);
+    if (st != GNNC_OK) return st;
     int64_t *kinds = RT_NEWN(&x->rt->pool, int64_t, r->n_edges + 1), n_ways = 1;
     if (!kinds) return nomem(x);
     for (int64_t e = 0; e < r->n_edges; e++) {
@@ -167,6 +172,7 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
     if (st == GNNC_OK) st = loaded(t, "links.kind", NULL, &kind);
     b->no_links = -1;
     if (st == GNNC_OK) st = loaded(t, "links.negatives", &b->no_links, &b->no_split);
+    if (st == GNNC_OK && b->no_links >= 0) st = check_numbers(&t->x, b->no_links);
     if (st != GNNC_OK) return st;
     if (!split || !has_origins(t->program, b->base))
         return rt_fail(&t->rt.err, GNNC_E_ARG, "links that are no edges of the data");
