@@ -748,10 +748,9 @@ gnnc_status rt_work_clear(RtPool *pool, const RtWork *w, RtError *err) {
 }
 
 void rt_work_close(RtPool *pool, RtWork *w, gnnc_status st) {
-    if (st == GNNC_OK || st == GNNC_E_IO)
-        rmdir(w->path); /* if there is nothing in it */
-    else if (is_left_over(w->path))
-        remove_tree(pool, w->path, NULL);
+    bool failed = st != GNNC_OK;         /* else it has another name */
+    if (st == GNNC_E_IO) rmdir(w->path); /* if there is nothing in it */
+    if (failed && st != GNNC_E_IO && is_left_over(w->path)) remove_tree(pool, w->path, NULL);
     if (w->lock >= 0) close(w->lock);
 }
 

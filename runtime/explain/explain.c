@@ -14,7 +14,6 @@ static gnnc_status no_memory(RtExplain *x) {
     return rt_fail_nomem(&x->s->rt.err, "an explanation");
 }
 
-/* ---- what there is -------- */
 /* ---- the score -------- */
 static const float *numbers(const RtExplain *x) {
     const gnnc_session *s = x->s;
