@@ -166,9 +166,8 @@ static gnnc_status take(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows
     size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
     gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);
     if (st != GNNC_OK) return st;
-    rt_column_expect(c, false);
+    rt_column_expect_no_order(c);
     gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory, to->p);
-    rt_column_expect(c, true); /* other batches being gathered have asked for their next rows */
     return GNNC_OK;
 }
 

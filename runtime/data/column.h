@@ -100,9 +100,9 @@ bool rt_column_has_label(const RtColumn *y, int64_t row);
 /* A mapped column in ROWS that takes more than `memory` bytes never lies in memory as a whole: it
  * is marked.  pool: has the mapping. */
 void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory);
-/* Tells the system how rows of such a column are read from now on: in no order, or in theirs, as at
- * first.  A wish, which changes no result. */
-void rt_column_expect(const RtColumn *c, bool in_order);
+/* Tells the system that rows of such a column are read in no order from now on.  A wish, which
+ * changes no result. */
+void rt_column_expect_no_order(const RtColumn *c);
 
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */

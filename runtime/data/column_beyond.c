@@ -4,7 +4,8 @@
  * that are read in no order these are read for nothing, and drive out what is needed.  With
  * MADV_RANDOM a fault reads one page, and waits for it; so who knows which rows come next asks for
  * them ahead (runtime/batch/batch_gather.c).  Who reads the column from end to end needs the pages
- * around, so that it is said while a batch takes its rows, and not when data are opened. */
+ * around: so that is said when the first batch takes rows, and not when data are opened.  Nor is it
+ * taken back behind each batch, as others are taking rows meanwhile. */
 #include "column.h"
 
 #include <sys/mman.h>
@@ -20,9 +21,9 @@ void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory) {
     c->beyond_memory = values && bytes_of(c) > memory && rt_pool_maps(pool, values);
 }
 
-void rt_column_expect(const RtColumn *c, bool in_order) {
+void rt_column_expect_no_order(const RtColumn *c) {
     if (!c->beyond_memory) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), values = (uintptr_t)rt_column_values(c),
               at = values / page * page;
-    madvise((void *)at, bytes_of(c) + values - at, in_order ? MADV_NORMAL : MADV_RANDOM);
+    madvise((void *)at, bytes_of(c) + values - at, MADV_RANDOM);
 }
