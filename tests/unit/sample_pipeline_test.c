@@ -178,7 +178,7 @@ enum { ROWS = 50, TAKEN = 3000 };
 
 static void fill(RtPool *pool, RtColumn *c, rt_col_kind kind, int64_t width) {
     float *f = RT_NEWN(pool, float, ROWS *width);
-    int32_t *k = RT_NEWN(pool, int32_t, ROWS * width);
+    int32_t *k = RT_NEWN(pool, int32_t, ROWS *width);
     double *d = RT_NEWN(pool, double, ROWS);
     int64_t *l = RT_NEWN(pool, int64_t, ROWS);
     int8_t *s = RT_NEWN(pool, int8_t, 2 * ROWS);
