@@ -314,9 +314,12 @@ void fe_mark(Parser *p, Span at, TokenRole role) {
         else
             hi = mid;
     }
-    if (!p->record || lo == p->record->token.n) return;
-    GivenToken *t = &p->record->token.v[lo];
-    if (!stands_before(at, t->span) && t->code != SEP) t->role = role;
+    if (!p->record) return;
+    const int n = p->record->token.n;
+    GivenToken *t = p->record->token.v;
+    /* The end of a statement that a '}' makes begins where the next token of the line does. */
+    while (lo < n && t[lo].code == SEP && !stands_before(at, t[lo].span)) lo++;
+    if (lo < n && !stands_before(at, t[lo].span)) t[lo].role = role;
 }
 
 /* ---- mistakes -------------------------------------------------------------- */

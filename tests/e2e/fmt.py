@@ -100,6 +100,9 @@ def check_files(gnnc, work):
     except subprocess.TimeoutExpired:
         found = "no end"
     yield "comments in a row are not gone through for each", found == 0
+    behind = "layer a()(x: f32[N]) {\n  if training {\n    y = x\n  }z = x\n  return z\n}\n"
+    write(good, behind)
+    yield "a statement in the line of a brace gets its own", run("good.gnn")[0] == 0 and read(good) == behind.replace("}z", "}\n  z")
     ugly, nice = "fn   f(x){return -x+1}", "fn f(x) { return -x + 1 }\n"
     write(good, ugly)
     write(bad, "fn f(x) {\n  return (x\n}\n")
