@@ -48,9 +48,10 @@ gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answ
 gnnc_status rt_task_check_after(const RtTask *t);
 /* Makes the table of older answers, and the edges to whom they are about; of how->history. */
 gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges);
-/* Takes node type `at`, as it was read, out of the data with its references: *table, and the first
- * `most` of its edges; others keep their places among one another.  How many edges. */
-int rt_task_take_out(RtDataset *d, int at, RtTable *table, RtTable *edges, int most);
+/* Takes the node type of that name, which is there, as it was read, out of the data with its
+ * references: *table, and the first `most` of its edges; others keep their places among one
+ * another.  How many edges. */
+int rt_task_take_out(RtDataset *d, const char *name, RtTable *table, RtTable *edges, int most);
 /* ---- import_task_items.c ---- */
 /* E_FORMAT: what RANK TOP stands behind is no list of rows; E_RANGE: there are fewer than two. */
 gnnc_status rt_task_find_items(RtTask *t);

@@ -251,10 +251,8 @@ static gnnc_status make(Links *x, const RtTaskOptions *options, RtTaskMade *made
     const RtSourceTask *g = &x->how->source_task;
     const char *name = rt_identifier(t->pool, g->table, strlen(g->table));
     gnnc_status st;
-    int at = 0;
     if (!name) return rt_fail_nomem(t->err, "task");
-    while (strcmp(t->d->nodes[at].name, name) != 0) at++;
-    rt_task_take_out(t->d, at, &x->table, x->edges, 2);
+    rt_task_take_out(t->d, name, &x->table, x->edges, 2);
     TRY(st, rt_task_begin(t, t->pool, t->d, options, g->table, made, t->err));
     made->window = t->rows.window = g->links.window;
     made->of_future = true;

@@ -111,8 +111,9 @@ static gnnc_status find_columns(Taken *t) {
                    t->text->name);
 }
 
-int rt_task_take_out(RtDataset *d, int at, RtTable *table, RtTable *edges, int most) {
-    int kept = 0, n = 0;
+int rt_task_take_out(RtDataset *d, const char *name, RtTable *table, RtTable *edges, int most) {
+    int kept = 0, n = 0, at = 0;
+    while (strcmp(d->nodes[at].name, name) != 0) at++;
     *table = d->nodes[at];
     for (int i = 0; i < d->n_edges; i++) {
         RtTable e = d->edges[i];
@@ -290,9 +291,7 @@ static gnnc_status make(Taken *t, const char *name, RtTaskMade *made) {
     RtTask *task = t->task;
     RtTable edges = {0};
     gnnc_status st;
-    int at = 0;
-    while (strcmp(task->d->nodes[at].name, name) != 0) at++;
-    int n_edges = rt_task_take_out(task->d, at, &t->table, &edges, 1);
+    int n_edges = rt_task_take_out(task->d, name, &t->table, &edges, 1);
     const RtTable *entity = n_edges ? &task->d->nodes[edges.dst_type] : NULL;
     TRY(st, rt_task_begin(task, task->pool, task->d, task->how, name, made, task->err));
     TRY(st, rt_task_times(task));
