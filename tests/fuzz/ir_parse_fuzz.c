@@ -4,8 +4,6 @@
 
 #include "round_trip.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
 static void run(Ctx *c, void *arg) {
     Text *r = arg;
     Module *m = module_parse(c, ctx_add_text(c, "fuzz.gir", r->text, r->n));
@@ -15,7 +13,4 @@ static void run(Ctx *c, void *arg) {
     r->printed = strdup(b.s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-    round_trip(run, data, n);
-    return 0;
-}
+ROUND_TRIP_FUZZER(run)

@@ -4,8 +4,6 @@
 
 #include "round_trip.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
 static void run(Ctx *c, void *arg) {
     Text *r = arg;
     Module *m = module_new(c, "t");
@@ -21,7 +19,4 @@ static void run(Ctx *c, void *arg) {
     if (b.s) r->printed = strdup(b.s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-    round_trip(run, data, n);
-    return 0;
-}
+ROUND_TRIP_FUZZER(run)

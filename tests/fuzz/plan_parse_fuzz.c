@@ -5,8 +5,6 @@
 
 #include "round_trip.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
 /* The last element that n[] neighbours, stride[] apart, reach; -1 where there are none. */
 static int64_t last_element(const int64_t n[3], const int64_t stride[3]) {
     int64_t at = 0;
@@ -58,7 +56,4 @@ static void run(Ctx *c, void *arg) {
     r->printed = strdup(b.s);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-    round_trip(run, data, n);
-    return 0;
-}
+ROUND_TRIP_FUZZER(run)

@@ -42,4 +42,12 @@ static inline void round_trip(void (*run)(Ctx *, void *), const uint8_t *data, s
     free(twice);
 }
 
+/* The fuzz target of texts that `run` reads and prints. */
+#define ROUND_TRIP_FUZZER(run)                                                                     \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);                                     \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {                                    \
+        round_trip(run, data, n);                                                                  \
+        return 0;                                                                                  \
+    }
+
 #endif
