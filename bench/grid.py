@@ -24,12 +24,10 @@ compile_s has of a run of 200 calls; changed_lines: what the mode asks of a prog
 true is a program for any sizes, false one made with --specialize; of eager it is `-`.
 """
 import argparse
-import csv
 import itertools
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -37,7 +35,7 @@ from collections import Counter, defaultdict, namedtuple
 from html import escape
 
 import svg
-from systems import CORA, GNNC, NO_OBJECT, TOP, compile_model, graph_size, machine_in_words, memory_bytes, model_file, peer_command, run_limited
+from systems import CORA, NO_OBJECT, TOP, add_options, compile_model, graph_size, memory_bytes, model_file, peer_command, read_csv, run_limited, said_by, write_csv
 
 KEY = ("machine", "device", "dataset", "model", "system", "mode", "dynamic", "phase")
 COLUMNS = KEY + ("epochs", "success", "status", "nodes", "edges", "median_ms", "iqr_ms", "nodes_per_s", "edges_per_s", "peak_mib",
@@ -192,10 +190,7 @@ def key(row):
 
 def read_rows(path):
     """Rows of an earlier run, numbers as numbers."""
-    if not os.path.exists(path):
-        return []
-    with open(path, newline="", encoding="utf-8") as f:
-        rows = list(csv.DictReader(f))
+    rows = read_csv(path)
     for r in rows:
         for k in COLUMNS:
             if k not in TEXT and r.get(k) not in (None, "", "never"):
@@ -230,15 +225,6 @@ def against_eager(r, eager):
         r["break_even_runs"] = int(r["compile_s"] / won) + 1 if won > 0 else "never"
     if r.get("test_accuracy_pct", "") != "" and eager.get("test_accuracy_pct", "") != "":
         r["accuracy_vs_eager_pp"] = r["test_accuracy_pct"] - eager["test_accuracy_pct"]
-
-
-def write_csv(path, rows):
-    """Replaces the file as a whole, so that a stop leaves the old or the new one."""
-    with open(path + ".new", "w", newline="", encoding="utf-8") as f:
-        w = csv.DictWriter(f, COLUMNS, extrasaction="ignore")
-        w.writeheader()
-        w.writerows(rows)
-    os.replace(path + ".new", path)
 
 
 def write_xlsx(path, rows):
@@ -357,17 +343,12 @@ def analyses(rows, table):
 
 def write_lock(path, a):
     """What the rows were measured with, so that they can be measured again."""
-    def said(*cmd):
-        try:
-            return subprocess.run(cmd, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
-        except (OSError, subprocess.SubprocessError) as e:
-            return f"unknown ({e.__class__.__name__})"
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
-    parts = [f"commit {said('git', '-C', TOP, 'rev-parse', 'HEAD')}", f"machine {a.machine}: {cpu}, {memory_bytes() / 2**30:.1f} GiB",
-             f"kernel {platform.release()}", said(a.gnnc, "--version"), said(os.environ.get("CC", "cc"), "--version").split("\n")[0]]
+    parts = [f"commit {said_by('git', '-C', TOP, 'rev-parse', 'HEAD')}", f"machine {a.machine}: {cpu}, {memory_bytes() / 2**30:.1f} GiB",
+             f"kernel {platform.release()}", said_by(a.gnnc, "--version"), said_by(os.environ.get("CC", "cc"), "--version").split("\n")[0]]
     for label, python in (("peers", a.peers_python), ("dgl", a.dgl_python)):
-        parts.append(f"\n# {label}: {said(python, '--version')}\n{said(python, '-m', 'pip', 'freeze')}")
+        parts.append(f"\n# {label}: {said_by(python, '--version')}\n{said_by(python, '-m', 'pip', 'freeze')}")
     with open(path, "w", encoding="utf-8") as f:
         f.write("\n".join(parts) + "\n")
 
@@ -406,20 +387,10 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--npy", required=True)
     ap.add_argument("--data", action="append", default=[])
-    for option in ("--datasets", "--models", "--systems", "--modes", "--dynamic", "--phases"):
-        ap.add_argument(option, default="")
+    add_options(ap, ("--datasets", "--models", "--systems", "--modes", "--dynamic", "--phases"), "grid")
     ap.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    ap.add_argument("--gnnc", default=GNNC)
-    ap.add_argument("--peers-python", default="python3")
-    ap.add_argument("--dgl-python", default="python3")
     ap.add_argument("--epochs", type=int)
-    ap.add_argument("--timeout", type=float, default=300)
-    ap.add_argument("--memory", type=float, default=min(18, 0.9 * memory_bytes() / 2**30), metavar="GIB")
     ap.add_argument("--hours", type=float, default=3)
-    ap.add_argument("--results", default=os.path.join(TOP, "bench", "results", "grid"))
-    ap.add_argument("--retry", action="store_true")
-    ap.add_argument("--list", action="store_true")
-    ap.add_argument("--machine", default=machine_in_words())
     a = ap.parse_args()
     a.data.append(os.path.dirname(CORA))
     with open(os.path.join(TOP, "bench", "grid.json"), encoding="utf-8") as f:
@@ -444,7 +415,7 @@ def main():
                 row = grid.measure(job)
                 rows = [r for r in rows if key(r) != tuple(job)] + [row]
                 derive(rows)
-                write_csv(a.results + ".csv", rows)
+                write_csv(a.results + ".csv", COLUMNS, rows)
                 left = (time.time() - start) / (k + 1) * (len(todo) - k - 1)
                 print(f"[{k + 1}/{len(todo)}, about {left:.0f} s left] {' '.join(job[2:])}: "
                       f"{row.get('error') or '%.3f ms' % row['median_ms']}", file=sys.stderr, flush=True)

@@ -22,14 +22,12 @@ row of the same graph, system and version (of gnnc the last commit that changed 
 peak_mib is the process's resident memory, pages of mapped files included; start_s ends with the first step, loading and imports included; gnnc
 keeps no index arrays beside the data (--no-cache), which would take 8 GB more and shorten later starts."""
 import argparse
-import csv
 import os
-import subprocess
 import sys
 import time
 
 import grid
-from systems import GNNC, NO_OBJECT, TOP, compile_model, machine_in_words, memory_bytes, run_limited
+from systems import NO_OBJECT, TOP, add_options, compile_model, read_csv, run_limited, said_by, write_csv
 
 # Sizes, mean and largest degree, and shares of the split as published; the exponents are chosen so that the median fits, too
 GRAPHS = {"reddit": {"nodes": 232965, "pairs": 57307946, "features": 602, "classes": 41, "exponent": 2.0, "max-degree": 21657,
@@ -40,13 +38,6 @@ MODES = {"import": ([""], ["gnnc"]), "full": (["gcn", "sage"], ["gnnc", "pyg-csr
 HIDDEN, BATCH, EPOCHS, STEPS = 128, 1024, 3, 50
 KEY = ("machine", "graph", "mode", "model", "system")
 COLUMNS = KEY + ("version","status", "epoch_s", "step_s", "steps", "start_s", "peak_mib", "x_gnnc", "wall_s", "said")
-
-
-def said_by(*cmd):
-    try:
-        return subprocess.run(cmd, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as e:
-        return f"unknown ({e.__class__.__name__})"
 
 
 def versions(a):
@@ -157,13 +148,6 @@ class Large:
                 "start_s": round(got["first_step_s"] if system == "gnnc" else got["start_s"], 1)}
 
 
-def read_rows(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, newline="", encoding="utf-8") as f:
-        return list(csv.DictReader(f))
-
-
 def key(row):
     return tuple(row[k] for k in KEY)
 
@@ -174,14 +158,6 @@ def compare(rows):
     for r in rows:
         mine = ours.get(key(r)[:4])
         r["x_gnnc"] = f"{float(r['epoch_s']) / mine:.2f}" if mine and r["status"] == "ok" and r["mode"] != "import" else ""
-
-
-def write_csv(path, rows):
-    with open(path + ".new", "w", newline="", encoding="utf-8") as f:
-        table = csv.DictWriter(f, COLUMNS)
-        table.writeheader()
-        table.writerows(rows)
-    os.replace(path + ".new", path)
 
 
 def write_md(path, rows, a):
@@ -203,20 +179,10 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--work", required=True)
     ap.add_argument("--scale", type=int, default=1)
-    for option in ("--graphs", "--modes", "--models", "--systems"):
-        ap.add_argument(option, default="")
-    ap.add_argument("--gnnc", default=GNNC)
-    ap.add_argument("--peers-python", default="python3")
-    ap.add_argument("--dgl-python", default="python3")
-    ap.add_argument("--timeout", type=float, default=300)
-    ap.add_argument("--memory", type=float, default=min(18, 0.9 * memory_bytes() / 2**30), metavar="GIB")
+    add_options(ap, ("--graphs", "--modes", "--models", "--systems"), "large")
     ap.add_argument("--minutes", type=float, default=10)
-    ap.add_argument("--results", default=os.path.join(TOP, "bench", "results", "large"))
-    ap.add_argument("--retry", action="store_true")
-    ap.add_argument("--list", action="store_true")
-    ap.add_argument("--machine", default=machine_in_words())
     a = ap.parse_args()
-    large, rows, start = Large(a), read_rows(a.results + ".csv"), time.time()
+    large, rows, start = Large(a), read_csv(a.results + ".csv"), time.time()
     jobs = large.jobs()
     done = {key(r) + (r["version"],) for r in rows if not (a.retry and r["status"] != "ok")}
     todo = [j for j in jobs if j not in done]
@@ -234,11 +200,11 @@ def main():
         row = large.measure(job)
         rows = [r for r in rows if key(r) != job[:-1]] + [row]
         compare(rows)
-        write_csv(a.results + ".csv", rows)
+        write_csv(a.results + ".csv", COLUMNS, rows)
         print(f"[{k + 1}/{len(todo)}] {' '.join(job[1:5])}: {row['said'] or str(row['epoch_s']) + ' s'}", file=sys.stderr, flush=True)
     order = {j[:-1]: k for k, j in enumerate(jobs)}
     rows.sort(key=lambda r: order.get(key(r), len(order)))
-    write_csv(a.results + ".csv", rows)
+    write_csv(a.results + ".csv", COLUMNS, rows)
     write_md(a.results + ".md", rows, a)
     grid.write_lock(a.results + ".lock.txt", a)
     return 0

@@ -1,4 +1,4 @@
-"""How the systems of the benchmarks are started: shared by full_batch.py, scaling.py and grid.py.
+"""How the systems of the benchmarks are started: shared by full_batch.py, scaling.py, grid.py and others.
 
 A measurement is a process of its own whose last line of output is a JSON object.  It runs under a time and a
 memory limit: the resident memory of it and its children is looked at a few times a second, because torch and
@@ -194,6 +194,46 @@ def machine_in_words():
         flags = ""
     vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else platform.machine()
     return f"{len(os.sched_getaffinity(0))} cores with {vector}"
+
+
+def said_by(*cmd):
+    """What a program prints, of its version for instance; or why it says nothing."""
+    try:
+        return subprocess.run(cmd, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as e:
+        return f"unknown ({e.__class__.__name__})"
+
+
+def add_options(parser, lists, results):
+    """The options of a benchmark that goes on where it stopped: its lists of what is wanted, systems, limits, results."""
+    for option in lists:
+        parser.add_argument(option, default="")
+    parser.add_argument("--gnnc", default=GNNC)
+    parser.add_argument("--peers-python", default="python3")
+    parser.add_argument("--dgl-python", default="python3")
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--memory", type=float, default=min(18, 0.9 * memory_bytes() / 2**30), metavar="GIB")
+    parser.add_argument("--results", default=os.path.join(TOP, "bench", "results", results))
+    parser.add_argument("--retry", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--machine", default=machine_in_words())
+
+
+def read_csv(path):
+    """Rows of an earlier run, as texts; none where there was none."""
+    if not os.path.exists(path):
+        return []
+    with open(path, newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def write_csv(path, columns, rows):
+    """Replaces the file as a whole, so that a stop leaves the old or the new one."""
+    with open(path + ".new", "w", newline="", encoding="utf-8") as f:
+        w = csv.DictWriter(f, columns, extrasaction="ignore")
+        w.writeheader()
+        w.writerows(rows)
+    os.replace(path + ".new", path)
 
 
 def write_table(stem, columns, rows, head):
