@@ -7,9 +7,10 @@ For each model, target and level of optimisation: the graph IR, the plan and the
 the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
 to the byte what the model itself is compiled to, and so is the report of breaks.  So is what is left of a pipeline that stopped half way.  Types that follow
 from operands are inferred as the model has them.  Of models whose steps and operations others have as well, only the cpu's
-code at -O2 goes through this, but where they are named or GNNC_LONG is set.
+code at -O2 goes through this, and at -O0 only few do, but where they are named or GNNC_LONG is set.
 """
 import concurrent.futures
+import ctypes
 import json
 import os
 import re
@@ -21,6 +22,34 @@ GNNC, TOP = sys.argv[1], sys.argv[2]
 LEVELS = [("ir", "x.gir"), ("plan", "x.plan"), ("loops", "x.loops")]
 # Sums of neighbours in variants, softmax, relations, links with negatives, batches by time, many graphs in batches.
 WHOLE = {"gcn", "gat", "rgcn", "link", "relational_sage", "gin_graphs"}
+AT_O0 = {"gcn", "relational_sage", "gin_graphs"}
+
+
+COMPILER = ctypes.CDLL(os.path.join(os.path.dirname(os.environ.get("GNNC", GNNC)), "libgnncc.so"))
+COMPILER.gnncc_result_data.restype = ctypes.c_void_p
+for name in ("gnncc_error", "gnncc_result_text"):
+    getattr(COMPILER, name).restype = ctypes.c_char_p
+
+
+def made(path, *options):
+    """What the compiler makes of a file, as a library: a process for each of hundreds would take as long again to start."""
+    c, r, n, options = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t(), ["--no-rows", *options]
+    if COMPILER.gnncc_create(ctypes.byref(c)):
+        raise MemoryError
+    try:
+        while options:
+            name, has, value = options.pop(0).partition("=")
+            if name == "-o":
+                has, value = True, options.pop(0)
+            if COMPILER.gnncc_set(c, name.encode(), value.encode() if has else None):
+                raise ValueError(f"{path}: {COMPILER.gnncc_error(c).decode()}")
+        if COMPILER.gnncc_compile(c, path.encode(), ctypes.byref(r)):
+            raise ValueError(f"{path}: {(COMPILER.gnncc_result_text(r) or COMPILER.gnncc_error(c)).decode()}")
+        data = COMPILER.gnncc_result_data(r, ctypes.byref(n))
+        return ctypes.string_at(data, n.value) if data else b""
+    finally:
+        COMPILER.gnncc_result_destroy(r)
+        COMPILER.gnncc_destroy(c)
 
 
 def gnnc(*args):
@@ -47,7 +76,7 @@ RESULT = re.compile(rb"^(    %\S+ = (?:(?:store|fuse) )?(\w+)\b.*?) : (?:csr )?\
 def inferred(model, folder):
     """The front end's IR without the types that follow."""
     path = os.path.join(folder, "untyped.gir")
-    whole = gnnc(model, "--emit=ir", "--passes=")
+    whole = made(model, "--emit=ir", "--passes=")
     untyped = RESULT.sub(lambda m: m[0] if m[2] in STATED else m[1], whole)
     assert len(whole) - len(untyped) > 1000, model
     for text in (whole, untyped):
@@ -56,9 +85,12 @@ def inferred(model, folder):
         yield gnnc("opt", path, "--passes=shape-propagation")
 
 
-def told(report):
-    """A text is of one variant, and was not called so."""
-    return json.dumps(json.loads(report)["breaks"], indent=1).encode()
+def with_breaks(folder, text, options, kind):
+    """What is made of a text, and its breaks: it is of one variant, and was not called so."""
+    out = os.path.join(folder, "out")
+    report = made(text, *options, f"--emit={kind}", "-o", out, "--report=breaks", "--report-format=json")
+    with open(out, "rb") as f:
+        return f.read(), json.dumps(json.loads(report)["breaks"], indent=1).encode()
 
 
 def check(model, target, level):
@@ -66,24 +98,26 @@ def check(model, target, level):
     name = f"{os.path.basename(model)} {target} {level}"
     options, bad = [level, f"--target={target}"], []
     last = ["cuda" if target == "cuda" else "llvm"] + (["c"] if level == "-O2" else [])
-    breaks = ["--emit=none", "--report=breaks", "--report-format=json"]
     with tempfile.TemporaryDirectory() as folder:
-        want = {kind: gnnc(model, *options, f"--emit={kind}") for kind in [k for k, _ in LEVELS] + last}
-        broken = told(gnnc(model, *options, *breaks))
+        want = {kind: made(model, *options, f"--emit={kind}") for kind in ["ir", "loops"] + last}
+        want["plan"], broken = with_breaks(folder, model, options, "plan")
         for i, (kind, file) in enumerate(LEVELS):
             path = os.path.join(folder, file)
             with open(path, "wb") as f:
                 f.write(want[kind])
-            for then in [k for k, _ in LEVELS[i:i + 2]] + last:
-                bad += differs(f"{name}: {then} of {file}", want[then], gnnc(path, *options, f"--emit={then}"))
-            bad += differs(f"{name}: breaks of {file}", broken, told(gnnc(path, *options, *breaks)))
+            *same, then = [k for k, _ in LEVELS[i:i + 2]]
+            now = {k: made(path, *options, f"--emit={k}") for k in same + last}
+            now[then], breaks = with_breaks(folder, path, options, then)
+            for k in now:
+                bad += differs(f"{name}: {k} of {file}", want[k], now[k])
+            bad += differs(f"{name}: breaks of {file}", broken, breaks)
         if target != "cpu" or level != "-O2":
             return bad
         bad += differs(f"{name}: inferred types", *inferred(model, folder))
         path = os.path.join(folder, "half.gir")
         with open(path, "wb") as f:
-            f.write(gnnc(model, *options, "--stop-after=autodiff" if b"recipe" in want["ir"] else "--stop-after=1"))
-        bad += differs(f"{name}: what goes on after autodiff", want["ir"], gnnc(path, *options, "--emit=ir"))
+            f.write(made(model, *options, "--stop-after=autodiff" if b"recipe" in want["ir"] else "--stop-after=1"))
+        bad += differs(f"{name}: what goes on after autodiff", want["ir"], made(path, *options, "--emit=ir"))
     return bad
 
 
@@ -118,7 +152,7 @@ def main():
     assert models or "libraries" in sys.argv
     every = len(sys.argv) > 3 or "GNNC_LONG" in os.environ
     jobs = [(m, t, o) for m in models for t in ("cpu", "cuda") for o in ("-O0", "-O2")
-            if every or (t, o) == ("cpu", "-O2") or os.path.basename(m)[:-4] in WHOLE]
+            if every or (t, o) == ("cpu", "-O2") or os.path.basename(m)[:-4] in (WHOLE if o == "-O2" else AT_O0)]
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count())) as pool:
         bad = sum(pool.map(lambda j: check(*j), jobs), [])
     if len(sys.argv) < 4 or "libraries" in sys.argv:
