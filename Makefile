@@ -373,7 +373,7 @@ long: all $(BUILD)/tests/random/model_check
 	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc)
 	$(if $(MPICC),mkdir -p $(call quoted,$(BUILD))/kills && cd $(call quoted,$(BUILD))/kills && GNNC_KILLS=102 \
 	    python3 $(call quoted,$(CURDIR))/tests/e2e/shipped_ranks.py $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)))
-	GNNC_LONG=1 tests/e2e/run every_level && GNNC_LONG=1 tests/e2e/run names_mean && GNNC_LONG=1 tests/e2e/run reports_hold && GNNC_LONG=1 tests/cudasim/run && tests/cudasim/nvcc --all
+	GNNC_LONG=1 tests/e2e/run every_level && GNNC_LONG=1 tests/e2e/run case_several_processes && GNNC_LONG=1 tests/e2e/run names_mean && GNNC_LONG=1 tests/e2e/run reports_hold && GNNC_LONG=1 tests/cudasim/run && tests/cudasim/nvcc --all
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/many_edges.py \
 	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc
 	tests/fuzz/run 60
