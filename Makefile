@@ -11,6 +11,8 @@ endif
 
 WARN = -Wall -Wextra -Wpedantic -Wno-overlength-strings -Werror
 OPT ?= -O2 -g
+# Behind OPT, for the compiler's objects alone: -O0 where it is built to be run little.
+OPT_COMPILER ?=
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer -fvisibility=hidden $(SAN) -MMD -MP
 INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
 LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
@@ -85,7 +87,7 @@ $(BUILD)/help.%: $(BUILD)/gnnc
 $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
 # The compiler for other programs: nothing is seen of it but gnncc_*.  Of the runtime it has what reads data.
-$(COMPILER_OBJ): CFLAGS_ALL += -fPIC
+$(COMPILER_OBJ): CFLAGS_ALL += -fPIC $(OPT_COMPILER)
 VERSION := $(shell sed -n 's/^\#define GNNC_VERSION_TEXT "\(.*\)"$$/\1/p' frontend/cli/cli.h)
 CC_SO := $(shell sed -n 's/^\#define GNNCC_ABI_VERSION \([0-9]*\)$$/\1/p' frontend/include/gnncc.h)
 CC_PARTS = $(COMPILER_OBJ) $(BUILD)/libgnnrt.a
