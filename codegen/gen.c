@@ -58,45 +58,7 @@ void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     g->root = g->scope = new_scope(g, NULL, NULL);
 }
 
-/* Numbers the registers that s and the statements after it define, in their order. */
-void cg_number_registers(LStmt *s, int *next) {
-    for (; s; s = s->next) {
-        LReg *defines = s->kind == L_FOR ? s->var : s->dst;
-        if (defines) defines->id = (*next)++;
-        cg_number_registers(s->body, next);
-    }
-}
-
 /* ---- what nobody reads ---------------------------------------------------------- */
-/* Counts how often each register is read. */
-static void count_uses(const LStmt *s, int *n_reads) {
-    for (; s; s = s->next) {
-        for (int i = 0; i < s->n_arg; i++) n_reads[s->arg[i]->id]++;
-        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        for (int i = 0; access && i < s->buf->rank; i++) n_reads[s->idx[i]->id]++;
-        if (s->src) n_reads[s->src->id]++;
-        if (s->cond) n_reads[s->cond->id]++;
-        if (s->at) n_reads[s->at->id]++;
-        count_uses(s->body, n_reads);
-    }
-}
-
-/* Removes values that nobody reads from the list at *at, such as element numbers that are loaded
- * wherever a segment is opened; true if there were some. */
-static bool drop_unused(LStmt **at, const int *n_reads) {
-    bool dropped = false;
-    for (LStmt *s = *at; s; s = *at) {
-        if (s->body) dropped |= drop_unused(&s->body, n_reads);
-        if (s->dst && n_reads[s->dst->id] == 0) {
-            *at = s->next;
-            dropped = true;
-        } else {
-            at = &s->next;
-        }
-    }
-    return dropped;
-}
-
 /* Records that an argument is used. */
 static void mark_argument(bool *used, const LBuf *b) {
     if (b && b->kind != LB_LOCAL) used[b->id] = true;
@@ -131,8 +93,8 @@ static void drop_dead_values(Gen *g) {
     int *n_reads = NEWN(g->a, int, (size_t)g->reg_scope.n);
     do {
         memset(n_reads, 0, (size_t)g->reg_scope.n * sizeof *n_reads);
-        count_uses(g->k->body, n_reads);
-    } while (drop_unused(&g->k->body, n_reads));
+        loop_count_reads(g->k->body, n_reads);
+    } while (loop_drop_values(&g->k->body, n_reads));
     drop_arguments(g);
 }
 
@@ -140,7 +102,7 @@ LKernel *cg_finish_kernel(Gen *g) {
     CTX_HOLDS(g->lo->c, g->scope == g->root, g->k->span);
     g->k->body = g->root->head;
     drop_dead_values(g);
-    cg_number_registers(g->k->body, &g->k->n_regs);
+    loop_number_registers(g->k->body, &g->k->n_regs);
     return g->k;
 }
 
@@ -323,13 +285,6 @@ void cg_open_if(Gen *g, LReg *cond) {
     g->scope = new_scope(g, g->scope, st);
 }
 
-/* Whether a loop is among the statements. */
-static bool has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
-    return false;
-}
-
 /* Closes the innermost scope and links its loop or `if` into the list around it. A loop without
  * loops in it, unless it runs over a segment, becomes a vector loop, and a short one is unrolled.
  */
@@ -340,7 +295,7 @@ LStmt *cg_close_scope(Gen *g) {
     s->open = false;
     g->scope = s->parent;
     append_stmt(g->scope, st);
-    if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
+    if (st->kind == L_FOR && st->range != LR_SEGMENT && !loop_has_loop(st->body)) {
         int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_LOWER_COLUMNS);
         st->sched.vector = true;
         st->sched.unroll =

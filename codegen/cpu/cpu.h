@@ -73,7 +73,7 @@ typedef struct {
 
 enum {
     CPU_ACCUMULATORS_MAX = 16,
-    CPU_LANES_MAX = 16,
+    CPU_LANES_MAX = LOOP_LANES_MAX,
     CPU_LINE = 64 /* bytes of memory at a time */
 };
 

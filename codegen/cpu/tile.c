@@ -215,9 +215,9 @@ static bool is_access_to(const LStmt *s, const void *buf) {
 
 /* The state for emitting statement s, with a cell for each row that it keeps in registers. */
 static Tile begin_tile(CgFn *f, const LStmt *s) {
-    Tile t = {.f = f, .s = s, .heads = 1, .lanes = s->lanes, .n_cell = s->n_in_registers};
-    for (int i = 0; i < s->n_in_registers; i++)
-        t.cell[i].first = loop_find(s->body, is_access_to, s->in_registers[i]);
+    Tile t = {.f = f, .s = s, .heads = 1, .lanes = s->lanes, .n_cell = s->in_registers.n};
+    for (int i = 0; i < s->in_registers.n; i++)
+        t.cell[i].first = loop_find(s->body, is_access_to, s->in_registers.v[i]);
     return t;
 }
 

@@ -46,8 +46,7 @@ typedef struct {
 static AccessSite find_access(const CuFn *f, const LStmt *s, const LStmt *end,
                               const LStmt *column_loop, const LBuf *b, int kind) {
     for (; s != end; s = s->next) {
-        bool access = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD;
-        if (access && s->buf == b && (kind < 0 || (int)s->kind == kind))
+        if (loop_is_access(s) && s->buf == b && (kind < 0 || (int)s->kind == kind))
             return (AccessSite){s, column_loop};
         if (loop_has_body(s)) {
             /* `columns segment .. by team`: its entries are the columns, not a loop inside */

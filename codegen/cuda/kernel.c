@@ -50,10 +50,10 @@ static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *column_loop) {
     bool is_value = loop_is_value(s);
     if (is_value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_register(f, s->arg[i]);
-    bool is_access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+    bool is_access = loop_is_access(s);
     if (is_access) mark_indices(f, s, column_loop);
     if (is_access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
-    if (s->kind == L_STORE || s->kind == L_ACC) mark_register(f, s->src);
+    if (loop_is_write(s)) mark_register(f, s->src);
     if (s->kind == L_IF) mark_register(f, s->cond);
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_register(f, s->at);
     if (f->sched.kind != CU_THREAD && loop_is_columns(s)) column_loop = s;

@@ -164,8 +164,8 @@ static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
         name_sizes_in(f, taken, s->extent);
         name_sizes_in(f, taken, s->n_chunks);
         name_sizes_in(f, taken, s->size);
-        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        for (int i = 1; access && i < s->buf->rank; i++) name_sizes_in(f, taken, s->buf->dim[i]);
+        for (int i = 1; loop_is_access(s) && i < s->buf->rank; i++)
+            name_sizes_in(f, taken, s->buf->dim[i]);
         if (loop_has_body(s)) name_sizes(f, taken, s->body);
     }
 }
@@ -173,9 +173,8 @@ static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
 /* Gives a C name to each register that the statements define, from its hint and number. */
 static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
-        const LReg *r = s->kind == L_FOR ? s->var : s->dst;
-        bool defines = s->kind == L_FOR || loop_is_value(s);
-        if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
+        const LReg *r = loop_result(s);
+        if (r && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
             f->reg[r->id] = take_unique_name(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
         if (loop_has_body(s)) name_registers(f, taken, s->body);

@@ -150,22 +150,42 @@ typedef struct {
 } LSched;
 
 typedef enum {
-    L_FOR,      /* for var in range { body } */
-    L_LET,      /* dst = fn(arg..) */
-    L_LOAD,     /* dst = buf[idx..] */
-    L_STORE,    /* buf[idx..] = src */
-    L_ACC,      /* buf[idx..] = combine(red, buf[idx..], src) */
-    L_LOCAL,    /* declares local array buf; contents undefined until stored */
-    L_IF,       /* if cond { body } */
-    L_TILE,     /* body, of loops over `extent` columns and loops over entries around such: runs for
-                   `columns` columns at a time */
-    L_COLUMNS,  /* body, whose loops over columns share the columns of one range: a lane of a team
-                   keeps its column in all of them.  Registers defined in it are known after it */
-    L_PREFETCH, /* first in a loop: the processor may fetch the row buf[ptr[at + ahead]] already */
-    L_BARRIER,  /* the threads of a team wait for each other */
-    L_FOLD,     /* after statements that threads share: the partial results that the ways, lanes or
-                   all threads (sched.share) accumulated are combined, and added to buf */
+#define STMT(id, word, place, parts) L_##id,
+#include "codegen/loop/statements.def"
 } LStmtKind;
+
+enum {
+    LOOP_N_STMTS = 0 /* number of kinds of statements */
+#define STMT(id, word, place, parts) +1
+#include "codegen/loop/statements.def"
+};
+
+/* What the line of a statement has, as bits. */
+typedef enum {
+    LP_VARIABLE = 1 << 0,    /* %v: the register that a loop defines */
+    LP_RESULT = 1 << 1,      /* %x: f32 = .. in front: the register that a value defines */
+    LP_RANGE = 1 << 2,       /* what a variable runs over; of a segment or chunk `at` says which */
+    LP_CONDITION = 1 << 3,   /* a register, i1 */
+    LP_SOURCE = 1 << 4,      /* the register that is written to the element */
+    LP_FUNCTION = 1 << 5,    /* a scalar function and its arguments */
+    LP_ELEMENT = 1 << 6,     /* buf[%i, %j] */
+    LP_AHEAD = 1 << 7,       /* a row that is asked for: buf[ptr[%at + 8]] lines 2, or tile */
+    LP_BUFFER = 1 << 8,      /* buf */
+    LP_DECLARATION = 1 << 9, /* buf: f32[16] */
+    LP_BODY = 1 << 10,       /* { .. } */
+    LP_BUFFERS = 1 << 11,    /* x, y */
+    LP_REDUCTION = 1 << 12,  /* sum, max, min */
+    LP_SHARE = 1 << 13,      /* LShare */
+    LP_FLAG = 1 << 14,       /* a word that is there or not */
+    LP_CHOICE = 1 << 15,     /* one of two words */
+    LP_NUMBER = 1 << 16,
+    LP_SIZE = 1 << 17,  /* an expression */
+    LP_MAPS = 1 << 18,  /* src(e), dst(e) */
+    LP_PLACE = 1 << 19, /* no part: it computes something that a line of the model asks for */
+} LPart;
+
+/* The parts of a statement, by its kind: what statements.def says of it, as bits. */
+extern const unsigned loop_parts[LOOP_N_STMTS];
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
  * (L_FN_OP + OpKind), so a new elementwise op needs one line here in neither. */
@@ -185,10 +205,12 @@ typedef enum {
     L_FN_LE_RANDOM, /* imm <= random of the same args -> I1;  0 <= imm < 1, an f32 */
 } LFn;
 
-/* The most buffers whose rows an L_TILE keeps in registers. */
-enum { LOOP_KEPT_MAX = 4 };
+enum {
+    LOOP_KEPT_MAX = 4,  /* the most buffers whose rows an L_TILE keeps in registers */
+    LOOP_LANES_MAX = 16 /* the most lanes of a vector */
+};
 
-/* A statement.  Which fields count depends on `kind`; the others are 0. */
+/* A statement.  Which fields count depends on the parts of its kind; the others are 0. */
 struct LStmt {
     LStmtKind kind;
     LStmt *next; /* the statement after it in its list */
@@ -209,7 +231,7 @@ struct LStmt {
     const Expr *n_chunks; /* LR_CHUNK: number of chunks.  Of equal length they are [c*L,
                              min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
     LSched sched;         /* L_FOR, L_COLUMNS, L_FOLD: how it is run */
-    LBufs promoted;       /* L_COLUMNS: arguments whose row is held in registers inside */
+    LBufs in_registers;   /* L_TILE, L_COLUMNS: arrays whose rows are held in registers inside */
     LReg *cond;           /* L_IF: an I1 */
     /* ---- L_LET, L_LOAD, L_STORE, L_ACC */
     /* dst: the register that L_LET, L_LOAD define; src: the one that L_STORE, L_ACC store or
@@ -233,8 +255,6 @@ struct LStmt {
     int n_lines; /* cache lines of the row, from its start; 0 = the part that the tile uses */
     /* ---- L_TILE */
     int columns, lanes; /* columns at a time, and columns per vector */
-    int n_in_registers;
-    LBuf *in_registers[LOOP_KEPT_MAX]; /* arrays whose rows are held in registers meanwhile */
 };
 
 typedef VEC(LKernel *) LKernels;
@@ -265,23 +285,47 @@ bool loop_is_behind(const LKernel *k);
  * (codegen/loop/loop_walk.c) */
 bool loop_is_scheduled_for_cpu(const LKernel *k);
 
-/* Whether the statement reads or writes a buffer. */
+/* Whether the statement has one of these parts. */
+static inline bool loop_has_part(const LStmt *s, unsigned parts) {
+    return (loop_parts[s->kind] & parts) != 0;
+}
+/* Whether the statement reads or writes an element of a buffer. */
 static inline bool loop_is_access(const LStmt *s) {
-    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+    return loop_has_part(s, LP_ELEMENT);
+}
+/* Whether the statement writes an element of a buffer. */
+static inline bool loop_is_write(const LStmt *s) {
+    return loop_has_part(s, LP_SOURCE);
 }
 /* Whether the statement computes something that a line of the model asks for.  The others only say
  * how statements around or after them are run. */
 static inline bool loop_has_place(const LStmt *s) {
-    return s->kind != L_TILE && s->kind != L_PREFETCH && s->kind != L_FOLD;
+    return loop_has_part(s, LP_PLACE);
 }
 /* Whether the statement only defines a register. */
 static inline bool loop_is_value(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
+    return loop_has_part(s, LP_RESULT);
 }
-
 /* Whether the statement is one of the kinds with a list of statements inside. */
 static inline bool loop_has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;
+    return loop_has_part(s, LP_BODY);
+}
+/* The register that the statement defines; NULL: none. */
+static inline LReg *loop_result(const LStmt *s) {
+    return loop_has_part(s, LP_VARIABLE) ? s->var : s->dst;
+}
+/* Where the i-th register stands that the statement reads, outside of its body; NULL: it reads no
+ * more. */
+static inline LReg *const *loop_operand(const LStmt *s, int i) {
+    const unsigned parts = loop_parts[s->kind];
+    if (parts & LP_FUNCTION) return i < s->n_arg ? &s->arg[i] : NULL;
+    if (parts & LP_ELEMENT) {
+        if (i < s->buf->rank) return &s->idx[i];
+        return parts & LP_SOURCE && i == s->buf->rank ? &s->src : NULL;
+    }
+    if (i) return NULL;
+    if (parts & LP_CONDITION) return &s->cond;
+    return parts & (LP_RANGE | LP_AHEAD) && s->at ? &s->at : NULL;
 }
 /* In what follows, "among s" means: in s, the statements after it, and the bodies of all these.
  * The first statement among s for which is(statement, what) holds; NULL = there is none.
@@ -304,6 +348,18 @@ int loop_count_entry_loops(const LStmt *s);
 bool loop_has(const LStmt *s, const LStmt *one);
 /* Whether a loop over a range of this kind is among s. */
 bool loop_has_range(const LStmt *s, LRangeKind range);
+/* Whether a loop is among s. */
+bool loop_has_loop(const LStmt *s);
+/* Whether buffer b is written among s; .. combined into. */
+bool loop_writes(const LStmt *s, const LBuf *b);
+bool loop_accumulates_into(const LStmt *s, const LBuf *b);
+/* Counts in n_reads[register id] how often each register is read among s. */
+void loop_count_reads(const LStmt *s, int *n_reads);
+/* Removes the values that nobody reads, given these counts, from the list at *at and the bodies in
+ * it; returns how many. */
+int loop_drop_values(LStmt **at, const int *n_reads);
+/* Numbers the registers that are defined among s, in their order, from *next on. */
+void loop_number_registers(LStmt *s, int *next);
 /* Whether the statement, or one in its body, reads register r. */
 bool loop_reads(const LStmt *s, const LReg *r);
 /* Whether the statement `later` must stay after `earlier`: it reads a register that `earlier`
@@ -325,9 +381,8 @@ const char *loop_unique_name(Arena *a, const LKernel *k, const char *like);
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
 /* The same for people: each line ends with its place in the model, as in the graph IR. */
 void loop_print_places(StrBuf *b, const Module *m, const LKernel *k);
-/* Prints the maps by whose numbers of entries per row the parallel loop is divided among threads.
- */
-void loop_balance_print(StrBuf *b, const MapList *maps);
+/* Prints maps, "dst(e), src(e)". */
+void loop_maps_print(StrBuf *b, const MapList *maps);
 /* Checks the kernel: registers are defined before use, accesses fit buffers, schedules are legal.
  * False after diagnostics. */
 bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k);

@@ -88,20 +88,14 @@ static LStmt *copy_stmt(Copier *c, const LStmt *s) {
     t->next = NULL;
     t->buf = mapped_buf(c, s->buf);
     t->ptr = mapped_buf(c, s->ptr);
-    for (int i = 0; i < s->n_in_registers; i++)
-        t->in_registers[i] = mapped_buf(c, s->in_registers[i]);
-    t->at = mapped_reg(c, s->at);
-    t->cond = mapped_reg(c, s->cond);
-    t->src = mapped_reg(c, s->src);
-    for (int i = 0; i < s->n_arg; i++) t->arg[i] = mapped_reg(c, s->arg[i]);
-    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-        t->idx[i] = mapped_reg(c, s->idx[i]);
+    LReg *const *r;
+    for (int i = 0; (r = loop_operand(t, i)); i++) *(LReg **)r = mapped_reg(c, *r);
     t->dst = copy_reg(c, s->dst, t);
     t->var = copy_reg(c, s->var, t);
     t->body = copy_list(c, s->body);
-    t->promoted = (LBufs){0};
-    for (int i = 0; i < s->promoted.n; i++)
-        vec_push(c->a, &t->promoted, mapped_buf(c, s->promoted.v[i]));
+    t->in_registers = (LBufs){0};
+    for (int i = 0; i < s->in_registers.n; i++)
+        vec_push(c->a, &t->in_registers, mapped_buf(c, s->in_registers.v[i]));
     return t;
 }
 

@@ -17,7 +17,7 @@ typedef struct {
     int depth;
 } Reader;
 
-enum { MAX_DEPTH = 64, CPU_LANES = 16 };
+enum { MAX_DEPTH = 64 };
 
 static bool parse_list(Reader *r, LStmt **first);
 
@@ -265,8 +265,15 @@ static bool parse_range(Reader *r, LStmt *s) {
     return parse_expr(&r->p, &s->extent);
 }
 
-/* Reads the maps by whose numbers of entries per row the parallel loop is divided among threads. */
-static bool parse_balance(Reader *r, MapList *maps) {
+/* Reads the variable of a loop. */
+static bool parse_variable(Reader *r, LStmt *s) {
+    Span at = r->p.tok.span;
+    const char *name = NULL;
+    return parse_register_name(r, &name) && define_register(r, name, at, DT_I64, s, &s->var);
+}
+
+/* Reads maps. */
+static bool parse_maps(Reader *r, MapList *maps) {
     do {
         Map *m;
         if (!parse_map(&r->p, &m)) return false;
@@ -285,85 +292,9 @@ static bool parse_share(Reader *r, LShare *out) {
     return true;
 }
 
-/* Reads "WORD NUMBER", a number of vector lanes, if the word is there. */
-static bool parse_lanes(Reader *r, const char *word, int *out) {
-    int64_t n = 0;
-    if (!parse_accept_word(&r->p, word)) return true;
-    bool ok = parse_int(&r->p, "a number of lanes", 2, CPU_LANES, &n);
-    *out = (int)n;
-    return ok;
-}
-
-/* Reads how many rows run side by side in lanes, and which of two versions of a parallel loop it
- * is: "rows 16 where C up_to 16", or "above 16". */
-static bool parse_versions(Reader *r, LSched *s) {
-    int64_t n = 0;
-    if (!parse_lanes(r, "rows", &s->rows)) return false;
-    if (!parse_accept_word(&r->p, "where")) return true;
-    if (!parse_expr(&r->p, &s->where)) return false;
-    s->is_second = parse_accept_word(&r->p, "above");
-    if (!s->is_second && !parse_accept_word(&r->p, "up_to"))
-        return parse_expected(&r->p, "'up_to' or 'above'");
-    bool ok = parse_int(&r->p, "a number", 1, INT32_MAX, &n);
-    s->max = (int)n;
-    return ok;
-}
-
-/* Reads how the loop is vectorised: "vector 16 whole unroll flat 16 expand 8 prefix strips 16". */
-static bool parse_vectors(Reader *r, LSched *s) {
-    s->vector = parse_accept_word(&r->p, "vector");
-    int64_t n = 0;
-    if (s->vector && r->p.tok.kind == T_NUMBER) {
-        if (!parse_int(&r->p, "a number of lanes", 2, CPU_LANES, &n)) return false;
-        s->lanes = (int)n;
-        s->unroll_vectors = parse_accept_word(&r->p, "whole");
-    }
-    s->unroll = parse_accept_word(&r->p, "unroll");
-    if (!parse_lanes(r, "flat", &s->flat) || !parse_lanes(r, "expand", &s->expand)) return false;
-    s->prefix = s->expand && parse_accept_word(&r->p, "prefix");
-    return parse_lanes(r, "strips", &s->strips);
-}
-
-/* Reads a number of entries. */
-static bool parse_entries(Reader *r, int *out) {
-    int64_t n = 0;
-    bool ok = parse_int(&r->p, "a number of entries", 1, INT32_MAX, &n);
-    *out = (int)n;
-    return ok;
-}
-
-/* Reads from what size on blocks share long rows: "split ENTRIES from ENTRIES". */
-static bool parse_split(Reader *r, LSched *s) {
-    if (!parse_accept_word(&r->p, "split")) return true;
-    if (!parse_entries(r, &s->split_entries)) return false;
-    if (!parse_accept_word(&r->p, "from")) return parse_expected(&r->p, "'from'");
-    return parse_entries(r, &s->split_from);
-}
-
-/* Reads a loop: "%v in RANGE parallel .. { .. }". */
-static bool parse_loop(Reader *r, LStmt *s) {
-    s->kind = L_FOR;
-    Span at = r->p.tok.span;
-    const char *name = NULL;
-    if (!parse_register_name(r, &name) || !define_register(r, name, at, DT_I64, s, &s->var))
-        return false;
-    if (!parse_accept_word(&r->p, "in")) return parse_expected(&r->p, "'in'");
-    if (!parse_range(r, s)) return false;
-    s->sched.parallel = parse_accept_word(&r->p, "parallel");
-    if (parse_accept_word(&r->p, "balanced") && !parse_balance(r, &s->sched.balance)) return false;
-    if (parse_accept_word(&r->p, "hubs") && !parse_entries(r, &s->sched.hub_entries)) return false;
-    if (!parse_versions(r, &s->sched) || !parse_vectors(r, &s->sched)) return false;
-    s->sched.jam = parse_accept_word(&r->p, "jam");
-    s->sched.serial = parse_accept_word(&r->p, "serial");
-    s->sched.collapse = parse_accept_word(&r->p, "collapse");
-    if (parse_accept_word(&r->p, "by") && !parse_share(r, &s->sched.share)) return false;
-    return parse_split(r, &s->sched) && parse_body(r, s);
-}
-
-/* Reads a prefetch: "z[src[%e + 8]] lines 2" or ".. tile". */
-static bool parse_prefetch(Reader *r, LStmt *s) {
+/* Reads the row that a prefetch asks for: "z[src[%e + 8]] lines 2" or ".. tile". */
+static bool parse_ahead(Reader *r, LStmt *s) {
     int64_t ahead = 0, n = 0;
-    s->kind = L_PREFETCH;
     if (!parse_buf(r, &s->buf) || !parse_expect(&r->p, '[') || !parse_bounds_at(r, s)) return false;
     if (!parse_expect(&r->p, '+') || !parse_int(&r->p, "a number", 1, 1024, &ahead)) return false;
     if (!parse_expect(&r->p, ']') || !parse_expect(&r->p, ']')) return false;
@@ -375,93 +306,31 @@ static bool parse_prefetch(Reader *r, LStmt *s) {
     return ok;
 }
 
-/* Reads the buffers whose row a tile keeps in registers. */
-static bool parse_row_buffers(Reader *r, LStmt *s) {
+/* Reads the names of buffers, at most so many; 0: any number. */
+static bool parse_buffers(Reader *r, int most, LBufs *bufs) {
     do {
-        if (s->n_in_registers == LOOP_KEPT_MAX) return parse_expected(&r->p, "'{'");
-        if (!parse_buf(r, &s->in_registers[s->n_in_registers])) return false;
-        s->n_in_registers++;
+        LBuf *b = NULL;
+        if (most && bufs->n == most) return parse_expected(&r->p, "'{'");
+        if (!parse_buf(r, &b)) return false;
+        vec_push(r->p.a, bufs, b);
     } while (parse_accept(&r->p, ','));
     return true;
 }
 
-/* Reads a tile: "tile WIDTH by COLUMNS vector LANES [keeps BUFFERS] { .. }". It runs its loops for
- * COLUMNS columns at a time, and keeps rows of the buffers in registers. */
-static bool parse_tile(Reader *r, LStmt *s) {
-    int64_t n = 0;
-    s->kind = L_TILE;
-    if (!parse_expr(&r->p, &s->extent)) return false;
-    if (!parse_accept_word(&r->p, "by")) return parse_expected(&r->p, "'by'");
-    if (!parse_int(&r->p, "a number of columns", 2, 1024, &n)) return false;
-    s->columns = (int)n;
-    if (r->p.tok.kind != T_NAME || strcmp(r->p.tok.s, "vector"))
-        return parse_expected(&r->p, "'vector'");
-    if (!parse_lanes(r, "vector", &s->lanes)) return false;
-    if (parse_accept_word(&r->p, "keeps") && !parse_row_buffers(r, s)) return false;
-    return parse_body(r, s);
-}
-
-/* Reads a conditional block. */
-static bool parse_if(Reader *r, LStmt *s) {
-    s->kind = L_IF;
-    return parse_register(r, &s->cond) && parse_body(r, s);
-}
-
-/* Reads a region of feature columns: "columns RANGE [by SHARE] [masked] [promote BUFFERS] { .. }".
- * Its loops over columns are shared by the lanes of a team. */
-static bool parse_columns(Reader *r, LStmt *s) {
-    s->kind = L_COLUMNS;
-    if (!parse_range(r, s)) return false;
-    if (parse_accept_word(&r->p, "by") && !parse_share(r, &s->sched.share)) return false;
-    s->sched.masked = parse_accept_word(&r->p, "masked");
-    if (parse_accept_word(&r->p, "promote")) do {
-            LBuf *b = NULL;
-            if (!parse_buf(r, &b)) return false;
-            vec_push(r->p.a, &s->promoted, b);
-        } while (parse_accept(&r->p, ','));
-    return parse_body(r, s);
-}
-
 /* Reads the declaration of a local array. */
 static bool parse_local(Reader *r, LStmt *s) {
-    s->kind = L_LOCAL;
     s->buf = parse_new_buf(r, LB_LOCAL);
     if (!s->buf) return false;
     s->buf->written = true;
     return parse_array_type(r, s->buf);
 }
 
-/* Reads the target and source of a store or accumulation: "y[%v] %x [pack]". */
-static bool parse_target_and_source(Reader *r, LStmt *s) {
-    if (!parse_element(r, s) || !parse_register(r, &s->src)) return false;
-    s->packed = parse_accept_word(&r->p, "pack");
+/* Reads how values are combined. */
+static bool parse_reduction(Reader *r, RedKind *out) {
+    int red = 0;
+    if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
+    *out = (RedKind)red;
     return true;
-}
-
-/* Reads a store. */
-static bool parse_store(Reader *r, LStmt *s) {
-    s->kind = L_STORE;
-    return parse_target_and_source(r, s);
-}
-
-/* Reads an accumulation. */
-static bool parse_acc(Reader *r, LStmt *s) {
-    int red = 0;
-    s->kind = L_ACC;
-    if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
-    s->red = (RedKind)red;
-    return parse_target_and_source(r, s);
-}
-
-/* Reads a reduction over threads: "fold sum BUFFER by SHARE". */
-static bool parse_fold(Reader *r, LStmt *s) {
-    int red = 0;
-    s->kind = L_FOLD;
-    if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
-    s->red = (RedKind)red;
-    if (!parse_buf(r, &s->buf)) return false;
-    if (!parse_accept_word(&r->p, "by")) return parse_expected(&r->p, "'by'");
-    return parse_share(r, &s->sched.share);
 }
 
 /* Reads the name of a scalar function. */
@@ -495,43 +364,111 @@ static bool parse_let_args(Reader *r, LStmt *s) {
     return true;
 }
 
-/* Reads "%x: f32 = ..". The result is defined after its arguments are read. */
-static bool parse_assignment(Reader *r, LStmt *s) {
+/* Reads one of two words; *second gets which. */
+static bool parse_choice(Reader *r, const LPartText *part, bool *second) {
+    *second = parse_accept_word(&r->p, part->second);
+    return *second || parse_accept_word(&r->p, part->first) ||
+           parse_expected(&r->p, arena_printf(r->p.a, "'%s' or '%s'", part->first, part->second));
+}
+
+/* Reads the number of a part. */
+static bool parse_number(Reader *r, const LPartText *part, int *out) {
+    int64_t n = 0;
+    bool ok = parse_int(&r->p, "a number", part->least, part->most, &n);
+    *out = (int)n;
+    return ok;
+}
+
+/* Reads what a part has behind its word. */
+static bool parse_part(Reader *r, LStmt *s, const LPartText *part) {
+    void *field = (char *)s + part->offset;
+    switch (part->part) {
+    case LP_VARIABLE:
+        return parse_variable(r, s);
+    case LP_RANGE:
+        return parse_range(r, s);
+    case LP_CONDITION:
+    case LP_SOURCE:
+        return parse_register(r, field);
+    case LP_FUNCTION:
+        return parse_function(r, s) && parse_let_args(r, s);
+    case LP_ELEMENT:
+        return parse_element(r, s);
+    case LP_AHEAD:
+        return parse_ahead(r, s);
+    case LP_BUFFER:
+        return parse_buf(r, field);
+    case LP_DECLARATION:
+        return parse_local(r, s);
+    case LP_BODY:
+        return parse_body(r, s);
+    case LP_BUFFERS:
+        return parse_buffers(r, part->most, field);
+    case LP_REDUCTION:
+        return parse_reduction(r, field);
+    case LP_SHARE:
+        return parse_share(r, field);
+    case LP_FLAG:
+        return *(bool *)field = true;
+    case LP_CHOICE:
+        return parse_choice(r, part, field);
+    case LP_NUMBER:
+        return parse_number(r, part, field);
+    case LP_SIZE:
+        return parse_expr(&r->p, field);
+    case LP_MAPS:
+        return parse_maps(r, field);
+    case LP_RESULT: /* parse_value() has read it */
+    case LP_PLACE:
+        break;
+    }
+    return true;
+}
+
+/* Whether an optional part is next; takes the word in front of it.  One without a word is a number.
+ */
+static bool accept_part(Reader *r, const LPartText *part) {
+    return *part->word ? parse_accept_word(&r->p, part->word) : r->p.tok.kind == T_NUMBER;
+}
+
+/* Reads the parts of a statement's line. */
+static bool parse_parts(Reader *r, LStmt *s) {
+    bool is_there = false;
+    for (const LPartText *part = loop_lines[s->kind].parts; part->part; part++) {
+        if (part->when & LW_THEN && !is_there) continue;
+        bool is_plain = !(part->when & LW_MAYBE) && !*part->word;
+        is_there = is_plain || accept_part(r, part);
+        if (!is_there && !(part->when & LW_MAYBE))
+            return parse_expected(&r->p, arena_printf(r->p.a, "'%s'", part->word));
+        if (is_there && !parse_part(r, s, part)) return false;
+    }
+    return true;
+}
+
+/* Reads a statement that begins with its result, "%x: f32 = ..", which is defined after its
+ * arguments are read. */
+static bool parse_value(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     const char *name = NULL;
     DType dt = DT_VOID;
     if (!parse_register_name(r, &name)) return false;
     if (!parse_expect(&r->p, ':') || !parse_dtype(r, &dt) || !parse_expect(&r->p, '='))
         return false;
-    s->before_write = parse_accept_word(&r->p, "load_old");
-    if (s->before_write || parse_accept_word(&r->p, "load")) {
-        s->kind = L_LOAD;
-        if (!parse_element(r, s)) return false;
-        s->packed = parse_accept_word(&r->p, "pack");
-    } else {
-        s->kind = L_LET;
-        if (!parse_function(r, s) || !parse_let_args(r, s)) return false;
-    }
-    s->remat = parse_accept_word(&r->p, "remat");
-    return define_register(r, name, at, dt, s, &s->dst);
+    const LPartText *load = &loop_lines[L_LOAD].parts[1]; /* behind its result */
+    bool is_load = r->p.tok.kind == T_NAME &&
+                   (!strcmp(r->p.tok.s, load->first) || !strcmp(r->p.tok.s, load->second));
+    s->kind = is_load ? L_LOAD : L_LET;
+    return parse_parts(r, s) && define_register(r, name, at, dt, s, &s->dst);
 }
 
 /* Reads a statement. */
 static bool parse_stmt(Reader *r, LStmt *s) {
-    if (r->p.tok.kind == T_VALUE) return parse_assignment(r, s);
-    if (parse_accept_word(&r->p, "for")) return parse_loop(r, s);
-    if (parse_accept_word(&r->p, "if")) return parse_if(r, s);
-    if (parse_accept_word(&r->p, "tile")) return parse_tile(r, s);
-    if (parse_accept_word(&r->p, "columns")) return parse_columns(r, s);
-    if (parse_accept_word(&r->p, "prefetch")) return parse_prefetch(r, s);
-    if (parse_accept_word(&r->p, "local")) return parse_local(r, s);
-    if (parse_accept_word(&r->p, "store")) return parse_store(r, s);
-    if (parse_accept_word(&r->p, "acc")) return parse_acc(r, s);
-    if (parse_accept_word(&r->p, "fold")) return parse_fold(r, s);
-    if (parse_accept_word(&r->p, "barrier")) {
-        s->kind = L_BARRIER;
-        return true;
-    }
+    if (r->p.tok.kind == T_VALUE) return parse_value(r, s);
+    for (int i = 0; i < LOOP_N_STMTS; i++)
+        if (*loop_lines[i].word && parse_accept_word(&r->p, loop_lines[i].word)) {
+            s->kind = (LStmtKind)i;
+            return parse_parts(r, s);
+        }
     return parse_expected(&r->p, "a statement");
 }
 

@@ -40,6 +40,45 @@ const char *const loop_share_words[] = {
 const char *const loop_taker_words[] = {
     [LT_UNDECIDED] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
 
+/* ---- lines of statements ----------------------------------------------------------- */
+#define STMT(id, word, place, parts) static const LPartText parts_##id[] = {parts{0}};
+#define PART(part, when, word, field, least, most)                                                 \
+    {LP_##part, LW_##when, word, offsetof(LStmt, field), least, most, NULL, NULL},
+#define CHOICE(when, first, second, field)                                                         \
+    {LP_CHOICE, LW_##when, "", offsetof(LStmt, field), 0, 0, first, second},
+#include "codegen/loop/statements.def"
+
+const LLine loop_lines[LOOP_N_STMTS] = {
+#define STMT(id, word, place, parts) [L_##id] = {word, parts_##id},
+#include "codegen/loop/statements.def"
+};
+
+/* Where the statement has the field of a part. */
+static const void *field_of(const LStmt *s, const LPartText *part) {
+    return (const char *)s + part->offset;
+}
+
+bool loop_has_field(const LStmt *s, const LPartText *part) {
+    const void *field = field_of(s, part);
+    switch (part->part) {
+    case LP_FLAG:
+        return *(const bool *)field;
+    case LP_NUMBER:
+        return *(const int *)field != 0;
+    case LP_SIZE:
+        return *(const Expr *const *)field != NULL;
+    case LP_SHARE:
+        return *(const LShare *)field != LS_EACH;
+    case LP_MAPS:
+        return ((const MapList *)field)->n > 0;
+    case LP_BUFFERS:
+        return ((const LBufs *)field)->n > 0;
+    default:
+        return true;
+    }
+}
+
+/* ---- parts ------------------------------------------------------------------------- */
 /* Prints an indentation. */
 static void indent(StrBuf *b, int depth) {
     for (int i = 0; i < depth; i++) sb_puts(b, "  ");
@@ -138,52 +177,16 @@ static void print_range(StrBuf *b, const LStmt *s) {
     }
 }
 
-void loop_balance_print(StrBuf *b, const MapList *maps) {
+void loop_maps_print(StrBuf *b, const MapList *maps) {
     for (int i = 0; i < maps->n; i++) {
-        sb_puts(b, i ? ", " : " balanced ");
+        if (i) sb_puts(b, ", ");
         ir_map_print(b, maps->v[i]);
     }
 }
 
-/* Prints how many rows run side by side in lanes, and which of two versions of a parallel loop it
- * is. */
-static void print_versions(StrBuf *b, const LSched *s) {
-    if (s->rows) sb_printf(b, " rows %d", s->rows);
-    if (!s->where) return;
-    sb_puts(b, " where ");
-    expr_print(b, s->where);
-    sb_printf(b, " %s %d", s->is_second ? "above" : "up_to", s->max);
-}
-
-/* Prints the first line of a loop. */
-static void print_for_head(StrBuf *b, const LStmt *s) {
-    sb_puts(b, "for ");
-    print_reg(b, s->var);
-    sb_puts(b, " in ");
-    print_range(b, s);
-    if (s->sched.parallel) sb_puts(b, " parallel");
-    loop_balance_print(b, &s->sched.balance);
-    if (s->sched.hub_entries) sb_printf(b, " hubs %d", s->sched.hub_entries);
-    print_versions(b, &s->sched);
-    if (s->sched.vector) sb_puts(b, " vector");
-    if (s->sched.lanes)
-        sb_printf(b, " %d%s", s->sched.lanes, s->sched.unroll_vectors ? " whole" : "");
-    if (s->sched.unroll) sb_puts(b, " unroll");
-    if (s->sched.flat) sb_printf(b, " flat %d", s->sched.flat);
-    if (s->sched.expand)
-        sb_printf(b, " expand %d%s", s->sched.expand, s->sched.prefix ? " prefix" : "");
-    if (s->sched.strips) sb_printf(b, " strips %d", s->sched.strips);
-    if (s->sched.jam) sb_puts(b, " jam");
-    if (s->sched.serial) sb_puts(b, " serial");
-    if (s->sched.collapse) sb_puts(b, " collapse");
-    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
-    if (s->sched.split_entries)
-        sb_printf(b, " split %d from %d", s->sched.split_entries, s->sched.split_from);
-}
-
-/* Prints a prefetch. */
-static void print_prefetch(StrBuf *b, const LStmt *s) {
-    sb_printf(b, "prefetch %s[%s[", s->buf->name, s->ptr->name);
+/* Prints the row that a prefetch asks for. */
+static void print_ahead(StrBuf *b, const LStmt *s) {
+    sb_printf(b, "%s[%s[", s->buf->name, s->ptr->name);
     print_reg(b, s->at);
     sb_printf(b, " + %d]]", s->ahead);
     if (s->n_lines)
@@ -192,33 +195,9 @@ static void print_prefetch(StrBuf *b, const LStmt *s) {
         sb_puts(b, " tile");
 }
 
-/* Prints the first line of a tile: "tile WIDTH by COLUMNS vector LANES keeps BUFFERS". Rows of the
- * buffers stay in registers. */
-static void print_tile_head(StrBuf *b, const LStmt *s) {
-    sb_puts(b, "tile ");
-    expr_print(b, s->extent);
-    sb_printf(b, " by %d vector %d", s->columns, s->lanes);
-    for (int i = 0; i < s->n_in_registers; i++)
-        sb_printf(b, "%s %s", i ? "," : " keeps", s->in_registers[i]->name);
-}
-
-/* Prints the first line of a region of feature columns: "columns RANGE by SHARE masked promote
- * BUFFERS". Lanes of a team share its columns; lanes without one are masked; rows of promoted
- * buffers are in registers. */
-static void print_columns_head(StrBuf *b, const LStmt *s) {
-    sb_puts(b, "columns ");
-    print_range(b, s);
-    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
-    if (s->sched.masked) sb_puts(b, " masked");
-    for (int i = 0; i < s->promoted.n; i++)
-        sb_printf(b, "%s%s", i ? ", " : " promote ", s->promoted.v[i]->name);
-}
-
-/* Prints a scalar function. */
-static void print_let(StrBuf *b, const LStmt *s) {
-    print_reg(b, s->dst);
-    sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
-              s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
+/* Prints a scalar function and its arguments. */
+static void print_function(StrBuf *b, const LStmt *s) {
+    sb_puts(b, s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
     if (s->fn == L_FN_CONST || s->fn == L_FN_LE_RANDOM) {
         sb_puts(b, " ");
         text_real(b, s->imm);
@@ -230,58 +209,89 @@ static void print_let(StrBuf *b, const LStmt *s) {
         sb_puts(b, " ");
         print_reg(b, s->arg[i]);
     }
-    if (s->remat) sb_puts(b, " remat");
 }
 
-/* Prints a statement, without its body and the end of the line. */
-static void print_stmt(StrBuf *b, const LStmt *s) {
-    switch (s->kind) {
-    case L_FOR:
-        print_for_head(b, s);
+/* Prints the names of buffers. */
+static void print_buffers(StrBuf *b, const LBufs *bufs) {
+    for (int i = 0; i < bufs->n; i++) sb_printf(b, "%s%s", i ? ", " : "", bufs->v[i]->name);
+}
+
+/* Prints what a part has behind its word. */
+static void print_part(StrBuf *b, const LStmt *s, const LPartText *part) {
+    const void *field = field_of(s, part);
+    switch (part->part) {
+    case LP_VARIABLE:
+    case LP_CONDITION:
+    case LP_SOURCE:
+        print_reg(b, *(LReg *const *)field);
         break;
-    case L_IF:
-        sb_puts(b, "if ");
-        print_reg(b, s->cond);
-        break;
-    case L_PREFETCH:
-        print_prefetch(b, s);
-        break;
-    case L_TILE:
-        print_tile_head(b, s);
-        break;
-    case L_COLUMNS:
-        print_columns_head(b, s);
-        break;
-    case L_BARRIER:
-        sb_puts(b, "barrier");
-        break;
-    case L_FOLD:
-        sb_printf(b, "fold %s %s by %s", text_reds.word[s->red], s->buf->name,
-                  loop_share_words[s->sched.share]);
-        break;
-    case L_LET:
-        print_let(b, s);
-        break;
-    case L_LOAD:
+    case LP_RESULT:
         print_reg(b, s->dst);
-        sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->before_write ? "load_old" : "load");
-        print_element(b, s->buf, s->idx);
-        if (s->packed) sb_puts(b, " pack");
-        if (s->remat) sb_puts(b, " remat");
+        sb_printf(b, ": %s =", dtype_name(s->dst->dt));
         break;
-    case L_STORE:
-    case L_ACC:
-        sb_puts(b, s->kind == L_STORE ? "store " : "acc ");
-        if (s->kind == L_ACC) sb_printf(b, "%s ", text_reds.word[s->red]);
-        print_element(b, s->buf, s->idx);
-        sb_puts(b, " ");
-        print_reg(b, s->src);
-        if (s->packed) sb_puts(b, " pack");
+    case LP_RANGE:
+        print_range(b, s);
         break;
-    case L_LOCAL:
-        sb_printf(b, "local %s: ", s->buf->name);
+    case LP_FUNCTION:
+        print_function(b, s);
+        break;
+    case LP_ELEMENT:
+        print_element(b, s->buf, s->idx);
+        break;
+    case LP_AHEAD:
+        print_ahead(b, s);
+        break;
+    case LP_BUFFER:
+        sb_puts(b, s->buf->name);
+        break;
+    case LP_DECLARATION:
+        sb_printf(b, "%s: ", s->buf->name);
         print_array_type(b, s->buf);
         break;
+    case LP_BUFFERS:
+        print_buffers(b, field);
+        break;
+    case LP_REDUCTION:
+        sb_puts(b, text_reds.word[s->red]);
+        break;
+    case LP_SHARE:
+        sb_puts(b, loop_share_words[*(const LShare *)field]);
+        break;
+    case LP_CHOICE:
+        sb_puts(b, *(const bool *)field ? part->second : part->first);
+        break;
+    case LP_NUMBER:
+        sb_printf(b, "%d", *(const int *)field);
+        break;
+    case LP_SIZE:
+        expr_print(b, *(const Expr *const *)field);
+        break;
+    case LP_MAPS:
+        loop_maps_print(b, field);
+        break;
+    case LP_BODY:
+        sb_puts(b, "{");
+        break;
+    case LP_FLAG: /* its word is all */
+    case LP_PLACE:
+        break;
+    }
+}
+
+/* Prints the line of a statement. */
+static void print_line(StrBuf *b, const LStmt *s) {
+    const LLine *line = &loop_lines[s->kind];
+    bool is_there = false, is_first = !*line->word;
+    sb_puts(b, line->word);
+    for (const LPartText *part = line->parts; part->part; part++) {
+        is_there = (!(part->when & LW_THEN) || is_there) &&
+                   (!(part->when & LW_MAYBE) || loop_has_field(s, part));
+        if (!is_there) continue;
+        if (!is_first) sb_puts(b, " ");
+        is_first = false;
+        if (*part->word) sb_puts(b, part->word);
+        if (*part->word && part->part != LP_FLAG) sb_puts(b, " ");
+        print_part(b, s, part);
     }
 }
 
@@ -289,8 +299,7 @@ static void print_stmt(StrBuf *b, const LStmt *s) {
 static void print_list(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         indent(b, depth);
-        print_stmt(b, s);
-        sb_puts(b, loop_has_body(s) ? " {" : "");
+        print_line(b, s);
         if (c) ir_span_print(b, c, UINT32_MAX, true, s->span);
         sb_puts(b, "\n");
         if (!loop_has_body(s)) continue;

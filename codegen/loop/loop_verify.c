@@ -59,7 +59,7 @@ static bool check_register(Check *c, const LReg *r, DType dt) {
 
 /* Checks that the statement defines a new register of type dt, and records it as defined. */
 static bool check_definition(Check *c, const LStmt *s, DType dt) {
-    const LReg *r = s->kind == L_FOR ? s->var : s->dst;
+    const LReg *r = loop_result(s);
     if (!r) return kernel_error(c, "a result is missing");
     if (r->id < 0 || r->id >= c->k->n_regs)
         return kernel_error(c, "register %d is out of range", r->id);
@@ -88,14 +88,6 @@ static bool check_buffer(Check *c, const LBuf *b) {
         return kernel_error(c, "%s is not listed", b->name);
     return c->declared[b->id] ||
            kernel_error(c, "local %s is used where it is not declared", b->name);
-}
-
-/* Checks an access: its buffer and indices are defined. */
-static bool check_element(Check *c, const LBuf *b, LReg *const *idx) {
-    if (!check_buffer(c, b)) return false;
-    for (int i = 0; i < b->rank; i++)
-        if (!check_register(c, idx[i], DT_I64)) return false;
-    return true;
 }
 
 /* Checks the declaration of a local array. */
@@ -174,7 +166,6 @@ static bool check_overwrites(Check *c, const LStmt *s) {
 
 /* Checks a store or accumulation. */
 static bool check_write(Check *c, const LStmt *s) {
-    if (!check_element(c, s->buf, s->idx) || !check_register(c, s->src, s->buf->dt)) return false;
     if (!s->buf->written)
         return kernel_error(c, "%s is stored to but not marked as written", s->buf->name);
     return check_overwrites(c, s);
@@ -305,7 +296,7 @@ static bool is_collapsible(const Check *c, const LStmt *s) {
     const LStmt *around = c->depth ? c->path[c->depth - 1] : NULL;
     if (!around || !(around->sched.parallel || around->sched.collapse) || s->next) return false;
     const LStmt *first = around->body;
-    while (first && (first->kind == L_LET || first->kind == L_LOAD)) first = first->next;
+    while (first && loop_is_value(first)) first = first->next;
     return first == s && s->range == LR_EXTENT;
 }
 
@@ -358,8 +349,6 @@ static bool is_in_strip_prefix(const Check *c, const LStmt *s) {
 static bool check_prefetch(Check *c, const LStmt *s) {
     const LStmt *around = c->depth ? c->path[c->depth - 1] : NULL,
                 *first = around ? around->body : NULL;
-    if (!check_buffer(c, s->buf) || !check_buffer(c, s->ptr) || !check_register(c, s->at, DT_I64))
-        return false;
     if (s->buf->kind == LB_LOCAL || !s->buf->rank)
         return kernel_error(c, "%s has no rows in memory that could be asked for", s->buf->name);
     if (s->ptr->kind == LB_LOCAL || s->ptr->rank != 1 || dtype_is_float(s->ptr->dt))
@@ -379,8 +368,6 @@ static bool check_prefetch(Check *c, const LStmt *s) {
 static bool check_tile(Check *c, const LStmt *s, int depth) {
     const LStmt *around = c->depth ? c->path[c->depth - 1] : NULL;
     const LStmt *jam = around && around->sched.jam && loop_jammed_tile(around) == s ? around : NULL;
-    for (int i = 0; i < s->n_in_registers; i++)
-        if (!check_buffer(c, s->in_registers[i])) return false;
     c->tile = jam ? NULL : s;
     bool ok = check_body(c, s, depth);
     c->tile = NULL;
@@ -415,7 +402,7 @@ static bool check_loop(Check *c, const LStmt *s, int depth) {
         return kernel_error(c, "a loop is split among blocks and no ways share it");
     if (s->sched.serial && !is_in_row_lanes(c))
         return kernel_error(c, "no iterations are side by side around a loop that is serial");
-    return check_range(c, s) && check_body(c, s, depth) && check_vectors(c, s);
+    return check_body(c, s, depth) && check_vectors(c, s);
 }
 
 /* Whether teams or blocks of threads run the kernel's rows. */
@@ -432,10 +419,8 @@ static bool check_columns(Check *c, const LStmt *s, int depth) {
     if (s->sched.share == LS_WAYS) return kernel_error(c, "columns are no ways' by turns");
     if (s->sched.masked && s->sched.share == LS_TEAM)
         return kernel_error(c, "lanes are masked where all threads take columns");
-    if (!check_range(c, s)) return false;
-    for (int i = 0; i < s->promoted.n; i++) {
-        const LBuf *b = s->promoted.v[i];
-        if (!check_buffer(c, b)) return false;
+    for (int i = 0; i < s->in_registers.n; i++) {
+        const LBuf *b = s->in_registers.v[i];
         if (b->kind == LB_LOCAL || !b->written)
             return kernel_error(c, "%s is promoted and not written", b->name);
     }
@@ -455,17 +440,33 @@ static bool check_barrier(Check *c) {
     return true;
 }
 
+/* Checks that the registers and buffers of the statement's parts are known here, and of the types
+ * that these want. */
+static bool check_parts(Check *c, const LStmt *s) {
+    const unsigned parts = loop_parts[s->kind];
+    if (parts & (LP_ELEMENT | LP_AHEAD | LP_BUFFER) && !check_buffer(c, s->buf)) return false;
+    for (int i = 0; parts & LP_ELEMENT && i < s->buf->rank; i++)
+        if (!check_register(c, s->idx[i], DT_I64)) return false;
+    for (int i = 0; parts & LP_BUFFERS && i < s->in_registers.n; i++)
+        if (!check_buffer(c, s->in_registers.v[i])) return false;
+    if (parts & LP_SOURCE) return check_register(c, s->src, s->buf->dt);
+    if (parts & LP_CONDITION) return check_register(c, s->cond, DT_I1);
+    if (parts & LP_RANGE) return check_range(c, s);
+    return !(parts & LP_AHEAD) || (check_buffer(c, s->ptr) && check_register(c, s->at, DT_I64));
+}
+
 /* Checks a statement. */
 static bool check_statement(Check *c, const LStmt *s, int depth) {
     if (s->remat && !is_in_strip_prefix(c, s))
         return kernel_error(c, "there are no lanes that a scalar could be taken from instead");
     if (s->packed && c->k->threads.pack < 2)
         return kernel_error(c, "an access is of several elements, and a thread has one");
+    if (!check_parts(c, s)) return false;
     switch (s->kind) {
     case L_FOR:
         return check_loop(c, s, depth);
     case L_IF:
-        return check_register(c, s->cond, DT_I1) && check_body(c, s, depth);
+        return check_body(c, s, depth);
     case L_PREFETCH:
         return check_prefetch(c, s);
     case L_TILE:
@@ -475,9 +476,7 @@ static bool check_statement(Check *c, const LStmt *s, int depth) {
         c->distinct_over[s->dst->id] = distinct_loops(c, s);
         return true;
     case L_LOAD:
-        if (!check_element(c, s->buf, s->idx) || !check_load(c, s) ||
-            !check_definition(c, s, s->buf->dt))
-            return false;
+        if (!check_load(c, s) || !check_definition(c, s, s->buf->dt)) return false;
         c->distinct_over[s->dst->id] = distinct_loops(c, s);
         return true;
     case L_STORE:
@@ -490,9 +489,8 @@ static bool check_statement(Check *c, const LStmt *s, int depth) {
     case L_BARRIER:
         return check_barrier(c);
     case L_FOLD:
-        return check_buffer(c, s->buf) &&
-               (has_thread_group(c) ||
-                kernel_error(c, "what threads have added up is folded in no team"));
+        return has_thread_group(c) ||
+               kernel_error(c, "what threads have added up is folded in no team");
     }
     return kernel_error(c, "an unknown statement");
 }

@@ -1,5 +1,12 @@
-/* Questions about statements that several targets ask. */
+/* Questions about statements that passes and targets ask. */
 #include "codegen/loop/loop.h"
+
+const unsigned loop_parts[LOOP_N_STMTS] = {
+#define STMT(id, word, place, parts) [L_##id] = place parts,
+#define PART(part, when, word, field, least, most) | LP_##part
+#define CHOICE(when, first, second, field) | LP_CHOICE
+#include "codegen/loop/statements.def"
+};
 
 /* The first statement among s, those after it and their bodies for which is(statement, what) holds;
  * NULL = none. */
@@ -29,7 +36,20 @@ static bool is_value_of(const LStmt *s, const void *reg) {
 }
 
 static bool is_definition(const LStmt *s, const void *reg) {
-    return is_value_of(s, reg) || (s->kind == L_FOR && s->var == reg);
+    return reg && loop_result(s) == reg;
+}
+
+static bool is_loop(const LStmt *s, const void *what) {
+    (void)what;
+    return s->kind == L_FOR;
+}
+
+static bool is_write(const LStmt *s, const void *buf) {
+    return loop_is_write(s) && s->buf == buf;
+}
+
+static bool is_accumulation(const LStmt *s, const void *buf) {
+    return s->kind == L_ACC && s->buf == buf;
 }
 
 static bool is_over(const LStmt *s, const void *range) {
@@ -54,6 +74,18 @@ bool loop_defines(const LStmt *s, const LReg *r) {
 
 bool loop_loads(const LStmt *s, const LBuf *b) {
     return loop_find(s, is_load, b);
+}
+
+bool loop_has_loop(const LStmt *s) {
+    return loop_find(s, is_loop, NULL);
+}
+
+bool loop_writes(const LStmt *s, const LBuf *b) {
+    return loop_find(s, is_write, b);
+}
+
+bool loop_accumulates_into(const LStmt *s, const LBuf *b) {
+    return loop_find(s, is_accumulation, b);
 }
 
 bool loop_has_range(const LStmt *s, LRangeKind range) {
@@ -102,21 +134,50 @@ bool loop_is_behind(const LKernel *k) {
     return loop_find(k->body, is_behind, NULL);
 }
 
+/* ---- registers --------------------------------------------------------------------- */
+void loop_count_reads(const LStmt *s, int *n_reads) {
+    for (; s; s = s->next) {
+        LReg *const *r;
+        for (int i = 0; (r = loop_operand(s, i)); i++) n_reads[(*r)->id]++;
+        loop_count_reads(s->body, n_reads);
+    }
+}
+
+int loop_drop_values(LStmt **at, const int *n_reads) {
+    int n_dropped = 0;
+    for (LStmt *s = *at; s; s = *at) {
+        n_dropped += loop_drop_values(&s->body, n_reads);
+        if (s->dst && n_reads[s->dst->id] == 0) {
+            *at = s->next;
+            n_dropped++;
+        } else {
+            at = &s->next;
+        }
+    }
+    return n_dropped;
+}
+
+void loop_number_registers(LStmt *s, int *next) {
+    for (; s; s = s->next) {
+        LReg *defines = loop_result(s);
+        if (defines) defines->id = (*next)++;
+        loop_number_registers(s->body, next);
+    }
+}
+
 /* ---- order ------------------------------------------------------------------------- */
 bool loop_reads(const LStmt *s, const LReg *r) {
-    if (s->src == r || s->cond == r || s->at == r) return true;
-    for (int i = 0; i < s->n_arg; i++)
-        if (s->arg[i] == r) return true;
-    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-        if (s->idx[i] == r) return true;
-    for (const LStmt *inner = loop_has_body(s) ? s->body : NULL; inner; inner = inner->next)
+    LReg *const *operand;
+    for (int i = 0; (operand = loop_operand(s, i)); i++)
+        if (*operand == r) return true;
+    for (const LStmt *inner = s->body; inner; inner = inner->next)
         if (loop_reads(inner, r)) return true;
     return false;
 }
 
 /* Whether the statement accesses or declares its buffer. */
 static bool uses_buffer(const LStmt *s) {
-    return loop_is_access(s) || s->kind == L_LOCAL || s->kind == L_FOLD;
+    return loop_has_part(s, LP_ELEMENT | LP_DECLARATION | LP_BUFFER);
 }
 
 /* Whether the statement, or one in its body, accesses buffer b; only_writes: writes it. */

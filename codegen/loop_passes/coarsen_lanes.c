@@ -37,7 +37,7 @@ typedef struct {
 static void count_packed_accesses(PackCheck *check, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (s->kind == L_LOCAL && s->buf->rank > 1) check->ok = false;
-        if (s->kind == L_COLUMNS && s->promoted.n) check->ok = false;
+        if (s->kind == L_COLUMNS && s->in_registers.n) check->ok = false;
         if (loop && loop_is_access(s)) check->packed += loop_is_packed(s, loop, check->n);
         if (!loop_has_body(s)) continue;
         count_packed_accesses(check, s->body,

@@ -14,23 +14,17 @@
 
 enum { PACK_BYTES = 16 };
 
-/* Records that r is needed. */
-static void mark_register(bool *needed, const LReg *r) {
-    if (r) needed[r->id] = true;
-}
-
 /* Records in needed[] the registers that s and the statements after it need. A value that nobody
  * needs is not computed, so it needs none. */
 static void mark_used(bool *needed, const LStmt *s) {
     if (!s) return;
     mark_used(needed, s->next);
     if (s->dst && !needed[s->dst->id]) return;
-    for (int i = 0; i < s->n_arg; i++) mark_register(needed, s->arg[i]);
-    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-        if (!loop_is_unit_extent(s->buf->dim[i])) mark_register(needed, s->idx[i]);
-    mark_register(needed, s->src);
-    mark_register(needed, s->cond);
-    mark_register(needed, s->at);
+    LReg *const *r;
+    for (int i = 0; (r = loop_operand(s, i)); i++) {
+        bool is_index = loop_is_access(s) && i < s->buf->rank;
+        if (!is_index || !loop_is_unit_extent(s->buf->dim[i])) needed[(*r)->id] = true;
+    }
     if (loop_has_body(s)) mark_used(needed, s->body);
 }
 

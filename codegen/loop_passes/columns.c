@@ -309,7 +309,7 @@ bool loop_find_region(const LoopTeam *t, const LStmt *s, LoopColumns *out) {
     bool may_begin =
         s->kind == L_LOCAL ? s->buf->rank >= 1 : loop_has_body(s) && has_column_loop(t, s);
     for (const LStmt *last = s; may_begin && last; last = last->next) {
-        bool writes = last->kind == L_STORE || last->kind == L_ACC;
+        bool writes = loop_is_write(last);
         /* The team's first thread alone makes such a store: no region goes past it. */
         if (writes && (last->buf->kind != LB_LOCAL || last->buf->rank)) break;
         if (!loop_has_body(last)) continue;

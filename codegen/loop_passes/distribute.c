@@ -104,7 +104,7 @@ static LStmt *make_slice(Arena *a, const LKernel *k, const LStmt *loop, bool sca
  * would read it at another time. */
 static bool is_read_by(const LStmt *s, const LStmt *body, const LStmt *other) {
     for (; s; s = s->next) {
-        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool writes = loop_is_write(s);
         bool is_own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (writes && !is_own && loop_loads(other, s->buf)) return true;
         if (loop_has_body(s) && is_read_by(s->body, body, other)) return true;

@@ -69,7 +69,7 @@ static RowStatements analyze_row(Arena *a, const LKernel *k, const LStmt *parall
 
 /* ---- a stage --------------------------------------------------------------------------- */
 static bool writes_buffer(const LStmt *s, const void *buf) {
-    return (s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf;
+    return loop_is_write(s) && s->buf == buf;
 }
 
 /* Removes from the list at *at all statements except first .. end - 1 and the values that each

@@ -16,7 +16,7 @@
  */
 static const LStmt *inner_vector_loop(const LStmt *s) {
     const LStmt *inner = s->body;
-    while (inner && (inner->kind == L_LET || inner->kind == L_LOAD)) inner = inner->next;
+    while (inner && loop_is_value(inner)) inner = inner->next;
     bool is_last = inner && !inner->next && inner->kind == L_FOR && inner->range == LR_EXTENT &&
                    inner->sched.vector;
     return is_last ? inner : NULL;

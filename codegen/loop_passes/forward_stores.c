@@ -12,7 +12,7 @@
 static int count_writes(const LStmt *s, const LBuf *b) {
     int n = 0;
     for (; s; s = s->next) {
-        n += (s->kind == L_STORE || s->kind == L_ACC) && s->buf == b;
+        n += loop_is_write(s) && s->buf == b;
         if (loop_has_body(s)) n += count_writes(s->body, b);
     }
     return n;

@@ -39,7 +39,7 @@ static bool is_read_unsynchronised(const LoopTeam *t, const LBuf *b) {
 /* Whether s writes a buffer that all threads of the team have read: only the first thread writes,
  * and it must wait until the others have read. */
 static bool needs_barrier_before(const LoopTeam *t, const LStmt *s) {
-    bool writes = (s->kind == L_STORE || s->kind == L_ACC) && s->buf->kind != LB_LOCAL;
+    bool writes = loop_is_write(s) && s->buf->kind != LB_LOCAL;
     return writes && is_read_unsynchronised(t, s->buf) && loop_is_read_before_written(t, s->buf);
 }
 

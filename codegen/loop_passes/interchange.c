@@ -57,7 +57,7 @@ static void find_head_dims(Heads *h, const LStmt *s, const LStmt *head_loop) {
         if (s->kind == L_FOR && s->range == LR_EXTENT && !is_head_loop && !head_loop)
             set_illegal(h, arena_printf(a, "a loop over %s columns stands outside heads",
                                         loop_range_text(a, s)));
-        if ((s->kind == L_STORE || s->kind == L_ACC) && !head_loop)
+        if (loop_is_write(s) && !head_loop)
             set_illegal(h, arena_printf(a, "%s is written outside heads", s->buf->name));
         if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
         if (head_loop && loop_declares(head_loop->body, s->buf)) continue;

@@ -11,16 +11,9 @@ int loop_lanes_for(const Loops *l, int64_t extent) {
     return lanes;
 }
 
-/* Whether a loop is among the statements. */
-static bool has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
-    return false;
-}
-
 bool loop_is_unrolled_fully(const LStmt *s, int64_t *extent) {
     if (!loop_extent(s, extent) || s->sched.parallel) return false;
-    return *extent <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
+    return *extent <= (s->sched.unroll ? UNROLL_MAX : loop_has_loop(s->body) ? 1 : 4);
 }
 
 /* ---- in lanes of a loop's variable ------------------------------------------------------ */
@@ -97,14 +90,6 @@ bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
     return true;
-}
-
-bool loop_writes(const LStmt *s, const LBuf *buf) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
-        if (loop_writes(s->body, buf)) return true;
-    }
-    return false;
 }
 
 bool loop_is_heavy(const LStmt *s) {

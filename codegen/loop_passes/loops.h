@@ -123,8 +123,6 @@ bool loop_find_varying(const LStmt *loop, const LStmt *s, bool *varies);
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop);
 /* Whether the access has the same index in all iterations of the loop. */
 bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s);
-/* Whether s, a statement after it, or one inside of these writes the buffer. */
-bool loop_writes(const LStmt *s, const LBuf *buf);
 /* Whether the statement is a scalar function of many instructions, such as exp or a random number.
  */
 bool loop_is_heavy(const LStmt *s);

@@ -46,7 +46,7 @@ static void promote_rows(PassCtx *p, Loops *l, const LKernel *k) {
         LStmt *region = region_accessing(&t, b);
         if (region && loop_is_promoted(region, b)) continue;
         const char *why = loop_one_element_fault(&t, b);
-        if (!why) vec_push(l->a, &region->promoted, b);
+        if (!why) vec_push(l->a, &region->in_registers, b);
         (why ? pass_refusal : pass_remark)(
             p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
             b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");

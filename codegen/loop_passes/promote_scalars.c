@@ -68,11 +68,6 @@ static LStmt *promote_to_scalar(Arena *a, LKernel *k, LStmt *row, const ScalarSu
     return declaration;
 }
 
-/* Predicate for loop_find(): does the statement accumulate into buffer b? */
-static bool adds_to(const LStmt *s, const void *b) {
-    return s->kind == L_ACC && s->buf == b;
-}
-
 /* Promotes elements that the chunks of a long sum accumulate in memory to registers. True if the
  * kernel changed. */
 static bool promote_sums(Loops *l, LKernel *k) {
@@ -81,7 +76,7 @@ static bool promote_sums(Loops *l, LKernel *k) {
     if (!row || !loop_has_range(*row, LR_CHUNK)) return false;
     for (int i = 0; i < k->bufs.n; i++) {
         ScalarSum sum = {.list = *row, .buf = k->bufs.v[i]};
-        if (!sum.buf->written || !loop_find(*row, adds_to, sum.buf)) continue;
+        if (!sum.buf->written || !loop_accumulates_into(*row, sum.buf)) continue;
         check_accesses(&sum, *row, true);
         if (!sum.why && !sum.n_acc) sum.why = "nothing is added to it in a loop";
         if (sum.why) {

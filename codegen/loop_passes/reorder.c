@@ -84,19 +84,11 @@ static bool needs_array(const Order *o, int i) {
     return false;
 }
 
-/* Whether the statements accumulate into b. */
-static bool accumulates_into(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if (s->kind == L_ACC && s->buf == b) return true;
-        if (loop_has_body(s) && accumulates_into(s->body, b)) return true;
-    }
-    return false;
-}
-
 /* Whether the statements store to a buffer that the loop `adds` accumulates into. */
 static bool stores_target_of(const LStmt *s, const LStmt *adds) {
     for (; s; s = s->next) {
-        if (s->kind == L_STORE && s->buf->kind != LB_LOCAL && accumulates_into(adds->body, s->buf))
+        if (s->kind == L_STORE && s->buf->kind != LB_LOCAL &&
+            loop_accumulates_into(adds->body, s->buf))
             return true;
         if (loop_has_body(s) && stores_target_of(s->body, adds)) return true;
     }

@@ -42,13 +42,9 @@ const char *loop_range_text(Arena *a, const LStmt *s) {
 
 void loop_replace_register(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
-        if (s->src == from) s->src = to;
-        if (s->cond == from) s->cond = to;
-        if (s->at == from) s->at = to;
-        for (int i = 0; i < s->n_arg; i++)
-            if (s->arg[i] == from) s->arg[i] = to;
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-            if (s->idx[i] == from) s->idx[i] = to;
+        LReg *const *r;
+        for (int i = 0; (r = loop_operand(s, i)); i++)
+            if (*r == from) *(LReg **)r = to;
         if (loop_has_body(s)) loop_replace_register(s->body, from, to);
     }
 }
@@ -120,18 +116,9 @@ int loop_count_serial_entry_loops(const LKernel *k) {
     return s ? count_serial_loops(s->body) : 0;
 }
 
-/* Numbers the registers that the statements define, in their order, from *next on. */
-static void renumber_list(LStmt *s, int *next) {
-    for (; s; s = s->next) {
-        LReg *defines = s->kind == L_FOR ? s->var : s->dst;
-        if (defines) defines->id = (*next)++;
-        renumber_list(s->body, next);
-    }
-}
-
 void loop_renumber_registers(LKernel *k) {
     k->n_regs = 0;
-    renumber_list(k->body, &k->n_regs);
+    loop_number_registers(k->body, &k->n_regs);
 }
 
 /* Whether a loop over the elements of chunk number `row` is among the statements. */

@@ -36,7 +36,7 @@ static bool is_in_region_list(const LoopColumns *r, const LStmt *loop) {
 static bool is_repeatable(const LStmt *s, const LStmt *end, const LStmt *columns) {
     for (; s != end; s = s->next) {
         if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
-        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool writes = loop_is_write(s);
         bool is_register =
             writes && (s->buf->kind == LB_LOCAL || (columns && loop_is_promoted(columns, s->buf)));
         if (writes && !is_register) return false;

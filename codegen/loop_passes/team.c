@@ -315,8 +315,8 @@ bool loop_is_read_or_accumulated(const LoopTeam *t, const LBuf *b) {
 }
 
 bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
-    for (int i = 0; i < columns->promoted.n; i++)
-        if (columns->promoted.v[i] == b) return true;
+    for (int i = 0; i < columns->in_registers.n; i++)
+        if (columns->in_registers.v[i] == b) return true;
     return false;
 }
 
@@ -343,8 +343,8 @@ static bool is_used_only_in(const LoopTeam *t, const LBuf *b, const LStmt *colum
 static void check_promoted(LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++) {
         const LStmt *c = t->regions.v[i].stmt;
-        for (int k = 0; k < c->promoted.n; k++) {
-            const LBuf *b = c->promoted.v[k];
+        for (int k = 0; k < c->in_registers.n; k++) {
+            const LBuf *b = c->in_registers.v[k];
             if (!loop_is_one_element_per_lane(t, b) || !is_used_only_in(t, b, c))
                 set_team_fault(
                     t, c->span,

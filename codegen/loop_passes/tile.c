@@ -24,13 +24,6 @@
 #include "codegen/loop_passes/tile.h"
 #include "passes/rewrite.h"
 
-/* Whether the statements accumulate into buffer b. */
-static bool accumulates_into(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_ACC && s->buf == b) || accumulates_into(s->body, b)) return true;
-    return false;
-}
-
 /* Whether tiles help. A short local row of constant width is in registers anyway; then t->reason
  * says so. */
 static bool is_worth_tiling(LoopTile *t, int lanes) {
@@ -39,7 +32,7 @@ static bool is_worth_tiling(LoopTile *t, int lanes) {
     for (int i = 0; i < t->n_rows; i++)
         for (int k = 0; k < t->n; k++)
             if (t->row[i]->buf->kind != LB_LOCAL && !loop_tile_is_vector_loop(t, t->stmt[k]) &&
-                accumulates_into(t->stmt[k]->body, t->row[i]->buf))
+                loop_accumulates_into(t->stmt[k]->body, t->row[i]->buf))
                 return true;
     t->optional = true;
     return loop_tile_refuse(t, "its row is short, and stays in registers as it is");
@@ -108,7 +101,7 @@ static LStmt *make_tile_statement(Loops *l, LStmt **at, const LoopTile *t, int v
     tile->lanes = t->lanes;
     tile->columns = vectors * t->lanes;
     for (int i = 0; i < t->n; i++) t->stmt[i]->sched.serial = false;
-    for (int i = 0; i < t->n_rows; i++) tile->in_registers[tile->n_in_registers++] = t->row[i]->buf;
+    for (int i = 0; i < t->n_rows; i++) vec_push(l->a, &tile->in_registers, t->row[i]->buf);
     last->next = NULL;
     return *at = tile;
 }

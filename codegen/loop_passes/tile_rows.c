@@ -38,8 +38,7 @@ static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
     if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
     const LStmt *first_loop = s->body;
     while (first_loop && first_loop->kind == L_PREFETCH) first_loop = first_loop->next;
-    while (first_loop &&
-           (first_loop->kind == L_LET || first_loop->kind == L_LOAD || is_scalar_sum(first_loop)))
+    while (first_loop && (loop_is_value(first_loop) || is_scalar_sum(first_loop)))
         first_loop = first_loop->next;
     if (!first_loop) return false;
     for (; first_loop; first_loop = first_loop->next)
@@ -229,10 +228,10 @@ bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     }
     if (!check_shape(tile, jam) || !check_entries(tile->body, jam)) return false;
     if (!loop_tile_has_entries(&check) || !loop_tile_is_legal(&check) ||
-        check.n_rows != tile->n_in_registers)
+        check.n_rows != tile->in_registers.n)
         return false;
     for (int i = 0; i < check.n_rows; i++)
-        if (check.row[i]->buf != tile->in_registers[i]) return false;
+        if (check.row[i]->buf != tile->in_registers.v[i]) return false;
     return true;
 }
 

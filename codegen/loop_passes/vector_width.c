@@ -9,13 +9,6 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Whether a loop is among the statements. */
-static bool has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
-    return false;
-}
-
 /* Chooses the number of lanes of one vector loop, and whether its vectors are unrolled. True if the
  * loop gets lanes. */
 static bool choose_width(Loops *l, LKernel *k, LStmt *s) {
@@ -37,7 +30,7 @@ static bool choose_width(Loops *l, LKernel *k, LStmt *s) {
         return false;
     }
     int max_vectors = pass_threshold(l->c, PASS_T_VECTORS);
-    int vectors = has_loop(s->body) && max_vectors > 2 ? 2 : max_vectors;
+    int vectors = loop_has_loop(s->body) && max_vectors > 2 ? 2 : max_vectors;
     s->sched.lanes = lanes;
     s->sched.unroll_vectors = constant && extent <= (int64_t)lanes * vectors;
     pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, lanes,

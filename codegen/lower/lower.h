@@ -182,7 +182,6 @@ typedef struct {
 void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix);
 /* Completes the kernel: removes what nobody uses and numbers its registers. */
 LKernel *cg_finish_kernel(Gen *g);
-void cg_number_registers(LStmt *s, int *next); /* the registers of s and what follows */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
 /* The scope in which the register is defined. */
 Scope *cg_reg_scope(const Gen *g, const LReg *r);

@@ -162,7 +162,8 @@ static void print_step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *
     print_buf_names(b, p, s->bufs, s->n_bufs);
     if (s->kind == PS_GEMM) print_gemm(b, &s->gemm);
     if (s->extent) print_field(b, "over", s->extent);
-    loop_balance_print(b, &s->balance);
+    if (s->balance.n) sb_puts(b, " balanced ");
+    loop_maps_print(b, &s->balance);
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->recorded) sb_puts(b, " recorded");
     if (s->by_chunk) sb_puts(b, " by_chunk");

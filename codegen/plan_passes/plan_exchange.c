@@ -260,19 +260,12 @@ static void analyze_product(Arena *a, const Plan *p, const PStep *s, ReadStep *t
     }
 }
 
-/* Whether the statements accumulate into b. */
-static bool accumulates_into(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_ACC && s->buf == b) || accumulates_into(s->body, b)) return true;
-    return false;
-}
-
 /* Whether the step reads its i-th buffer. */
 static bool is_read(const PStep *s, const ReadStep *to, int i) {
     if (!to->writes[i]) return true;
     if (s->kind != PS_KERNEL) return false;
     const LBuf *b = s->kernel->bufs.v[i];
-    return loop_loads(s->kernel->body, b) || accumulates_into(s->kernel->body, b);
+    return loop_loads(s->kernel->body, b) || loop_accumulates_into(s->kernel->body, b);
 }
 
 /* Adds reads of all rows of the buffers of a step about which nothing better is known. */

@@ -264,7 +264,7 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host_kernel, i
     }
     *scalars.tail = loops.head;
     j->joined->body = scalars.head;
-    cg_number_registers(j->joined->body, &j->joined->n_regs);
+    loop_number_registers(j->joined->body, &j->joined->n_regs);
     return j->joined;
 }
 

@@ -42,8 +42,7 @@ static void record_access(AccessWalk *w, const LBuf *b, const LReg *index) {
 /* Visits a list of statements. */
 static void walk_list(AccessWalk *w, const LStmt *s) {
     for (; s; s = s->next) {
-        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        if (access) record_access(w, s->buf, s->buf->rank ? s->idx[0] : NULL);
+        if (loop_is_access(s)) record_access(w, s->buf, s->buf->rank ? s->idx[0] : NULL);
         if (s->kind == L_FOR && s->range == LR_SEGMENT) record_access(w, s->ptr, NULL);
         walk_list(w, s->body);
     }

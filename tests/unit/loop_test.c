@@ -1,7 +1,7 @@
 /* The text form of kernels, and what loop_verify refuses. */
 #include "ctx_test.h"
 
-#include "codegen/loop/loop.h"
+#include "codegen/loop/loop_text.h"
 
 static const char kernel_text[] = "kernel t {\n"
                                   "  out y: f32[N_p, 16]\n"
@@ -118,6 +118,63 @@ static void copied(Ctx *c, void *arg) {
               first_error(c));
 }
 
+/* Each statement of statements.def with each of its parts; together they mean nothing. */
+static const char every_part[] =
+    "kernel t {\n"
+    "  out y: f32[N_p, 16]\n"
+    "  map ptr: ptr dst(e)\n"
+    "  map src: idx src(e)\n"
+    "  for %v.0 in N_p parallel balanced dst(e), src(e) hubs 256 rows 16 where N_p up_to 16"
+    " vector 16 whole unroll flat 16 expand 8 prefix strips 16 jam serial collapse"
+    " by ways split 2048 from 65536 {\n"
+    "    local acc: f32[16]\n"
+    "    %x.1: f32 = load_old y[%v.0, %v.0] pack remat\n"
+    "    %a.2: f32 = tanh %x.1 remat\n"
+    "    store y[%v.0, %v.0] %a.2 pack\n"
+    "    acc sum y[%v.0, %v.0] %x.1 pack\n"
+    "    if %a.2 {\n"
+    "      tile N_p by 64 vector 16 keeps y, acc {\n"
+    "        prefetch y[src[%v.0 + 8]] lines 2\n"
+    "      }\n"
+    "    }\n"
+    "    columns segment ptr[%v.0] by lanes masked promote y {\n"
+    "      barrier\n"
+    "    }\n"
+    "    fold max acc by team\n"
+    "  }\n"
+    "}\n";
+
+/* Records by kind which statements are among s (bit 31), and which parts of their lines. */
+static void record_parts(const LStmt *s, unsigned *seen) {
+    for (; s; s = s->next) {
+        seen[s->kind] |= 1u << 31;
+        const LPartText *part = loop_lines[s->kind].parts;
+        for (int i = 0; part[i].part; i++)
+            if (loop_has_field(s, &part[i])) seen[s->kind] |= 1u << i;
+        record_parts(s->body, seen);
+    }
+}
+
+/* No row of the table without its place in the text above. */
+static void all_rows(Ctx *c, void *arg) {
+    (void)arg;
+    unsigned seen[LOOP_N_STMTS] = {0};
+    Module *m = module(c);
+    LKernel *k = parse(c, m, every_part);
+    CHECK_MSG(k != NULL, "%s", first_error(c));
+    if (!k) return;
+    CHECK_STR(printed(c, m, k), every_part);
+    CHECK_STR(printed(c, m, loop_copy(c->a, k)), every_part);
+    record_parts(k->body, seen);
+    for (int kind = 0; kind < LOOP_N_STMTS; kind++) {
+        const LPartText *part = loop_lines[kind].parts;
+        CHECK_MSG(seen[kind] >> 31, "statement %d, '%s', is missing", kind, loop_lines[kind].word);
+        for (int i = 0; part[i].part; i++)
+            CHECK_MSG(seen[kind] >> i & 1, "part %d, '%s', of statement %d, '%s', is missing", i,
+                      part[i].word, kind, loop_lines[kind].word);
+    }
+}
+
 typedef struct {
     const char *from, *to, *error;
 } Case;
@@ -134,6 +191,10 @@ static void refused(Ctx *c, void *arg) {
 
 TEST(kernels_print_as_they_were_read) {
     with_ctx(round_trip, NULL);
+}
+
+TEST(each_statement_of_the_table_prints_as_it_was_read) {
+    with_ctx(all_rows, NULL);
 }
 
 TEST(copies_of_kernels_are_their_own) {
