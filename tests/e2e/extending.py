@@ -43,7 +43,7 @@ def change(tree, kind, words, body, name):
 
 def commands(tree, kind, words, body, _):
     for line in body.splitlines() if kind == "sh" and words == "in-tree" else []:
-        wrong = shell(line.replace("make ", "make -s OPT=-O1 "), tree)
+        wrong = shell(line.replace("make ", "make -s OPT_COMPILER=-O0 "), tree)
         if wrong:
             return wrong
     return ""
