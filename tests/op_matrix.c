@@ -90,8 +90,8 @@ static bool is_read(const OpCases *cs, const Var *v) {
     return false;
 }
 
-/* Those whose name has `named`, where it is not NULL; of them all that have a kind of operation which
- * none before them has, and one of `each` of the others. */
+/* Those whose name has `named`, where it is not NULL; of them all that have a kind of operation
+ * which none before them has, and one of `each` of the others. */
 static void thin(OpCases *cs, const char *named, int each) {
     bool seen[N_OPS] = {false};
     int n = 0;
