@@ -50,7 +50,9 @@ class Rows(Data):
 
 
 def registers(top, model):
-    """The most of any kernel of the model, or None."""
+    """The most of any kernel of the model; None where the version keeps no such list."""
+    if not os.path.exists(os.path.join(top, "tests/cudasim/registers.txt")):
+        return None
     with open(os.path.join(top, "tests/cudasim/registers.txt"), encoding="utf-8") as f:
         found = re.search(rf"^{model} (\d+)", f.read(), re.M)
     return int(found.group(1)) if found else None
@@ -67,6 +69,10 @@ class Versions:
         """The same model files for both: what changed is the compiler."""
         return run(os.path.join(self.tops[which], "build/gnnc"), os.path.join(self.tops["now"], "models", model + ".gnn"), *more)
 
+    def training_alone(self, which):
+        """The option that leaves out the program of single rows, where the version has one."""
+        return ["--no-rows"] if "--no-rows" in run(os.path.join(self.tops[which], "build/gnnc"), "--help") else []
+
     def code(self, which, model):
         obj, cuda = self.at(model, which, "o"), self.at(model, which, "cu")
         self.gnnc(which, model, "--target=cpu", "--march=x86-64-v4", "--emit=obj", "-o", obj)
@@ -82,7 +88,7 @@ class Versions:
         made = {}
         for which in self.tops:
             made[which] = self.code(which, model)
-            self.gnnc(which, model, "--target=cpu", "--no-rows", "-o", self.at(model, which))
+            self.gnnc(which, model, "--target=cpu", *self.training_alone(which), "-o", self.at(model, which))
         with open(self.at(model, "json"), "w", encoding="utf-8") as f:
             json.dump(made, f)
 
