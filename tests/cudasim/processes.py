@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Processes that share the steps of an update, each on a GPU of its own, by the simulator.
 
-    processes.py BUILD TOP      trainers in threads, whose GPUs are those of one simulator, then programs of MPI
+    processes.py BUILD      trainers in threads, whose GPUs are those of one simulator, then programs of MPI
 """
 import ctypes
 import os
@@ -12,12 +12,12 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
-from checks import bytes_of, check, end  # noqa: E402
-from sim import counts, orders, written  # noqa: E402
+from checks import MPI, bytes_of, check, end  # noqa: E402
+from sim import cora, counts, orders, written  # noqa: E402
 from threads import in_threads  # noqa: E402
 
-BUILD, TOP = (os.path.abspath(p) for p in sys.argv[1:3])
-CORA = TOP + "/models/data/cora"
+BUILD = os.path.abspath(sys.argv[1])
+CORA = "cora"
 K, EPOCHS, E_IO, E_DEVICE = 5, 1, -4, -13
 # A step also moves a running mean and a counter, which are sent like gradients.
 MODEL = """
@@ -42,7 +42,7 @@ model M(g: G) -> f32[paper, C] {
 train M {
   target paper.y  loss cross_entropy  metric accuracy
   optimizer adam(lr = 1e-2)  epochs %d  keep best on val accuracy
-  sample { fanout [3, 2]  batch 9 }  %s
+  sample { fanout [3, 2]  batch 3 }  %s
 }
 """
 
@@ -126,7 +126,7 @@ def one_fails(lib):
 
 def programs():
     """Of MPI: each process has a simulator of its own."""
-    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    env = {**os.environ, **MPI, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
     def ranks(n, *options, start=()):
         return subprocess.run(["timeout", "120", "mpirun", "--oversubscribe", "-n", str(n), *start, "./model", "--data", CORA,
@@ -153,6 +153,7 @@ def main():
     os.environ["CUDASIM_DEVICES"] = "3"
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
+        cora()
         lib = written(BUILD, "model", MODEL % (EPOCHS, f"accumulate {K}"), "cuda")
         lib.gnnc_trainer_error.restype = ctypes.c_char_p
         by_turns(lib)
