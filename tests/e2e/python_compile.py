@@ -178,7 +178,8 @@ def imported(gnnc):
 
 def the_wheel(top):
     """It brings what a compile needs: the compiler, the layers and the runtime."""
-    subprocess.run(["make", "-s", "-C", top, "wheel"], check=True, stdout=subprocess.DEVNULL)
+    plain = {k: v for k, v in os.environ.items() if k != "CC"}  # the build keeps its own
+    subprocess.run(["make", "-s", "-C", top, "wheel"], check=True, stdout=subprocess.DEVNULL, env=plain)
     path = glob.glob(top + "/build/gnnc-*.whl")[0]
     with zipfile.ZipFile(path) as z:
         z.extractall("site")
@@ -194,7 +195,8 @@ def compiling(top, churn):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background commands ignore it
     os.environ["XDG_CACHE_HOME"] = os.path.join(os.getcwd(), "cache")
     os.environ["PYTHONPATH"] = top + "/frontend/python"
-    os.environ.setdefault("CFLAGS", "-O0")  # as tests/tools/gnnc, which made `churn`
+    for name, words in (("CFLAGS", "-O0"), ("CC", "cc -Wl,-S")):  # as tests/tools/gnnc, which made `churn`
+        os.environ.setdefault(name, words)
     sys.path.insert(0, top + "/frontend/python")
     import gnnc
     the_interface(top, gnnc)
