@@ -351,28 +351,15 @@ static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
     };
 }
 
-/* The cost of a step that reads its first n buffers and writes the one at `out` (-1: none). */
-static StepCost buffers_cost(Arena *a, const Plan *p, const PStep *s, int n, int out) {
+/* The cost of a step of which its buffers alone are known: all of each is read or written. */
+static StepCost buffers_cost(Arena *a, const Plan *p, const PStep *s) {
     const Expr *none = expr_const(a, 0);
+    bool in_place = plan_step_facts(s->kind)->writes == PWRITES_ROWS;
     StepCost c = {none, none, none, none};
-    for (int i = 0; i < n && i < s->n_bufs; i++) {
+    for (int i = 0; i < s->n_bufs; i++) {
         const PBuf *b = p->bufs.v[s->bufs[i]];
-        c.read = expr_add(a, c.read, bytes_of(a, b->count, b->dt));
-    }
-    if (out >= 0) {
-        const PBuf *b = p->bufs.v[s->bufs[out]];
-        c.written = bytes_of(a, b->count, b->dt);
-    }
-    return c;
-}
-
-/* The cost of a call of a user's C function: the bytes of arguments and results; what it computes
- * is unknown. */
-static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
-    StepCost c = buffers_cost(a, p, s, s->n_in, -1);
-    for (int i = s->n_in; i < s->n_bufs; i++) {
-        const PBuf *b = p->bufs.v[s->bufs[i]];
-        c.written = expr_add(a, c.written, bytes_of(a, b->count, b->dt));
+        const Expr **moved = plan_step_writes_at(s, i) && !in_place ? &c.written : &c.read;
+        *moved = expr_add(a, *moved, bytes_of(a, b->count, b->dt));
     }
     return c;
 }
@@ -383,14 +370,8 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
         return kernel_cost(a, s->kernel, NULL);
     case PS_GEMM:
         return gemm_cost(a, p, s);
-    case PS_RANK:
-        return buffers_cost(a, p, s, 2, 2);
-    case PS_COPY:
-        return buffers_cost(a, p, s, 1, 1);
-    case PS_CALL:
-        return call_cost(a, p, s);
     default:
-        return buffers_cost(a, p, s, s->n_bufs, -1);
+        return buffers_cost(a, p, s);
     }
 }
 

@@ -182,23 +182,9 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
 /* Writes the sizes and strides (see PGemm) of a matrix product as members of an initializer. */
 static void emit_sizes(Host *h, const PStep *s) {
     const PGemm *g = &s->gemm;
-    const struct {
-        const char *name;
-        const Expr *e;
-    } field[] = {{"batch", g->batch},
-                 {"m", g->m},
-                 {"n", g->n},
-                 {"k", g->k},
-                 {"a_batch", g->a_batch},
-                 {"a_row", g->a_row},
-                 {"a_col", g->a_col},
-                 {"b_batch", g->b_batch},
-                 {"b_row", g->b_row},
-                 {"b_col", g->b_col},
-                 {"c_batch", g->c_batch},
-                 {"c_row", g->c_row}};
     DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
-    for (size_t i = 0; i < COUNT(field); i++) emit_gemm_field(h, field[i].name, field[i].e);
+    for (int i = 0; i < PLAN_GEMM_SIZES; i++)
+        emit_gemm_field(h, plan_gemm_sizes[i].name, plan_gemm_size(g, i));
     if (in != DT_F32)
         host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
     host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");

@@ -381,7 +381,8 @@ static void emit_phase_table(Host *h) {
         int kernels = 0, calls = 0;
         for (int j = 0; j < ph->steps.n; j++) {
             PStepKind k = ph->steps.v[j]->kind;
-            kernels += k == PS_KERNEL, calls += k == PS_GEMM || k == PS_RANK || k == PS_CALL;
+            kernels += k == PS_KERNEL;
+            calls += plan_step_facts(k)->by == PBY_LIBRARY || k == PS_CALL;
         }
         host_puts(h, "    {.name = ");
         host_string(h, ph->name);

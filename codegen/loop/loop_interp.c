@@ -379,10 +379,8 @@ static double read_element(LoopRun *r, const Array *a, int64_t i) {
 /* Runs a matrix product, by its sizes and strides. */
 static bool run_gemm(LoopRun *r, const PStep *s) {
     const PGemm *g = &s->gemm;
-    const Expr *const exprs[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
-                                 g->a_col, g->b_batch, g->b_row, g->b_col, g->c_batch, g->c_row};
-    int64_t sizes[12];
-    for (int i = 0; i < 12; i++) sizes[i] = interp_expr(r->in, exprs[i]);
+    int64_t sizes[PLAN_GEMM_SIZES];
+    for (int i = 0; i < PLAN_GEMM_SIZES; i++) sizes[i] = interp_expr(r->in, plan_gemm_size(g, i));
     if ((sizes[5] != 1 && sizes[6] != 1) || (sizes[8] != 1 && sizes[9] != 1))
         return run_error(r, "gemm: no stride is 1");
     const Array *A = buf_at(r, s->bufs[0]), *B = buf_at(r, s->bufs[1]);

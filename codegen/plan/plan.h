@@ -40,6 +40,19 @@ typedef struct {
     const Expr *a_batch, *a_row, *a_col, *b_batch, *b_row, *b_col, *c_batch, *c_row; /* elements */
     bool long_k; /* k is a node or edge space: the sum is cut into fixed chunks, added in order */
 } PGemm;
+/* Its sizes and strides, in the order of the text. */
+#define PLAN_GEMM_SIZES_MAP(X)                                                                     \
+    X(batch)                                                                                       \
+    X(m) X(n) X(k) X(a_batch) X(a_row) X(a_col) X(b_batch) X(b_row) X(b_col) X(c_batch) X(c_row)
+enum { PLAN_GEMM_SIZES = 12 };
+typedef struct {
+    const char *name;
+    size_t offset; /* in PGemm */
+} PGemmSize;
+extern const PGemmSize plan_gemm_sizes[PLAN_GEMM_SIZES];
+static inline const Expr *plan_gemm_size(const PGemm *g, int i) {
+    return *(const Expr *const *)((const char *)g + plan_gemm_sizes[i].offset);
+}
 
 /* What a device's matrix library does at the end of a product (cuBLASLt's epilogues), in place of
  * the steps that it covers (plan_epilogue.c). */
@@ -147,6 +160,50 @@ typedef struct PStep {
     PHaloList beside;
     const Op *op; /* the graph op that the step is for */
 } PStep;
+
+/* What the line of a step has, as bits. */
+typedef enum {
+    SP_KERNEL = 1 << 0,     /* the name of its kernel */
+    SP_SPACE = 1 << 1,      /* the relation that it builds */
+    SP_SYMBOL = 1 << 2,     /* the C function that it calls */
+    SP_BUFS = 1 << 3,       /* (x, y) */
+    SP_SIZES = 1 << 4,      /* of a product */
+    SP_EXTENT = 1 << 5,     /* over=N */
+    SP_MAPS = 1 << 6,       /* dst(e), src(e) */
+    SP_FLAG = 1 << 7,       /* a word alone */
+    SP_LIMIT = 1 << 8,      /* a number */
+    SP_OWN = 1 << 9,        /* which rows it is of, where processes share them */
+    SP_CONDITION = 1 << 10, /* [not] x */
+    SP_CLEAR = 1 << 11,     /* PClear */
+    SP_EPILOGUE = 1 << 12,  /* PEpilogue */
+    SP_GROUP = 1 << 13,     /* PGroup, or why there is none */
+    SP_SPMM = 1 << 14,      /* PSpmm */
+    SP_WITHIN = 1 << 15,    /* the number of the product that covers it */
+} PStepPart;
+
+/* Who does a step. */
+typedef enum { PBY_KERNELS, PBY_LIBRARY, PBY_RUNTIME, PBY_HOST } PStepBy;
+
+/* Which of its buffers a step writes. */
+typedef enum {
+    PWRITES_NONE,
+    PWRITES_LAST,
+    PWRITES_ARGUMENTS, /* those that its kernel does */
+    PWRITES_RESULTS,   /* those behind its n_in inputs */
+    PWRITES_ROWS       /* some rows of what it reads */
+} PStepWrites;
+
+/* What steps.def says of a kind of steps. */
+typedef struct {
+    PStepBy by;
+    int n_bufs; /* -1: any number */
+    PStepWrites writes;
+    unsigned parts; /* SP_* */
+    const struct PStepPartText *line;
+} PStepFacts;
+const PStepFacts *plan_step_facts(PStepKind kind);
+/* Whether the step writes its i-th buffer. */
+bool plan_step_writes_at(const PStep *s, int i);
 
 /* Steps first..last of a phase may be run on one block of rows after the other: each reads only its
  * own rows of what another of them writes.  Temporaries local to them then need memory for one

@@ -62,24 +62,19 @@ static bool parse_step_bufs(PlanReader *r, int **bufs, int *n) {
     return parse_expect(&r->p, ')');
 }
 
-/* Reads "name=SIZE" into *e. False after a diagnostic. */
-static bool parse_size_field(PlanReader *r, const char *name, const Expr **e) {
-    if (!parse_accept_word(&r->p, name))
-        return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s=' and a size", name);
-    return parse_expect(&r->p, '=') && parse_expr(&r->p, e);
-}
-
-/* Reads the sizes and strides of a matrix product. */
+/* Reads the sizes and strides of a matrix product, "name=SIZE" each. */
 static bool parse_gemm(PlanReader *r, PGemm *g) {
-    bool ok =
-        parse_size_field(r, "batch", &g->batch) && parse_size_field(r, "m", &g->m) &&
-        parse_size_field(r, "n", &g->n) && parse_size_field(r, "k", &g->k) &&
-        parse_size_field(r, "a_batch", &g->a_batch) && parse_size_field(r, "a_row", &g->a_row) &&
-        parse_size_field(r, "a_col", &g->a_col) && parse_size_field(r, "b_batch", &g->b_batch) &&
-        parse_size_field(r, "b_row", &g->b_row) && parse_size_field(r, "b_col", &g->b_col) &&
-        parse_size_field(r, "c_batch", &g->c_batch) && parse_size_field(r, "c_row", &g->c_row);
-    g->long_k = ok && parse_accept_word(&r->p, "long_k");
-    return ok;
+    for (int i = 0; i < PLAN_GEMM_SIZES; i++) {
+        const PGemmSize *size = &plan_gemm_sizes[i];
+        if (!parse_accept_word(&r->p, size->name))
+            return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s=' and a size",
+                              size->name);
+        if (!parse_expect(&r->p, '=') ||
+            !parse_expr(&r->p, (const Expr **)((char *)g + size->offset)))
+            return false;
+    }
+    g->long_k = parse_accept_word(&r->p, "long_k");
+    return true;
 }
 
 /* Reads the maps by whose entries the kernel's rows are divided among threads. */
@@ -122,15 +117,6 @@ static bool parse_clear(PlanReader *r, PStep *s) {
     return true;
 }
 
-/* Reads what stands between a step's kind and its buffers: the name of a relation, kernel or C
- * function. */
-static bool parse_step_subject(PlanReader *r, PStep *s) {
-    const char *name = NULL;
-    if (s->kind == PS_RELATION) return parse_space(&r->p, &s->space);
-    if (s->kind == PS_KERNEL) return parse_kernel_name(r, &s->kernel);
-    return s->kind != PS_CALL || parse_name(&r->p, "the name of what is called", &name);
-}
-
 /* Reads paths to rows of an exchange: a partitioned space, and the index arrays that lead from its
  * local rows to the rows. */
 static bool parse_halos(PlanReader *r, PHaloList *to) {
@@ -163,22 +149,53 @@ static bool parse_partition(PlanReader *r, PStep *s) {
            (!parse_accept_word(&r->p, "beside") || parse_halos(r, &s->beside));
 }
 
-/* Reads the rest of a step's line, after its buffers. */
-static bool parse_step_words(PlanReader *r, PStep *s) {
-    int64_t limit = 0;
-    if (s->kind == PS_GEMM && !parse_gemm(r, &s->gemm)) return false;
-    if (r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, "over") &&
-        !parse_size_field(r, "over", &s->extent))
-        return false;
-    if (parse_accept_word(&r->p, "balanced") && !parse_balance(r, &s->balance)) return false;
-    if (parse_accept_word(&r->p, "limit") && !parse_int(&r->p, "a limit", 1, INT32_MAX, &limit))
-        return false;
-    s->limit = limit;
-    s->recorded = parse_accept_word(&r->p, "recorded");
-    s->by_chunk = parse_accept_word(&r->p, "by_chunk");
-    if (parse_accept_word(&r->p, "own") && !parse_partition(r, s)) return false;
-    if (parse_accept_word(&r->p, "when") && !parse_condition(r, s)) return false;
-    if (parse_accept_word(&r->p, "clears") && !parse_clear(r, s)) return false;
+/* Reads the name of the C function that a call runs; the section "facts" says which it is. */
+static bool parse_symbol(PlanReader *r) {
+    const char *name = NULL;
+    return parse_name(&r->p, "the name of what is called", &name);
+}
+
+/* Reads what a part of a step's line has behind its word. */
+static bool parse_part(PlanReader *r, PStep *s, const PStepPartText *part) {
+    switch (part->part) {
+    case SP_KERNEL:
+        return parse_kernel_name(r, &s->kernel);
+    case SP_SPACE:
+        return parse_space(&r->p, &s->space);
+    case SP_SYMBOL:
+        return parse_symbol(r);
+    case SP_BUFS:
+        return parse_step_bufs(r, &s->bufs, &s->n_bufs);
+    case SP_SIZES:
+        return parse_gemm(r, &s->gemm);
+    case SP_EXTENT:
+        return parse_expect(&r->p, '=') && parse_expr(&r->p, &s->extent);
+    case SP_MAPS:
+        return parse_balance(r, &s->balance);
+    case SP_FLAG:
+        return *(bool *)((char *)s + part->offset) = true;
+    case SP_LIMIT:
+        return parse_int(&r->p, "a limit", 1, INT32_MAX, &s->limit);
+    case SP_OWN:
+        return parse_partition(r, s);
+    case SP_CONDITION:
+        return parse_condition(r, s);
+    case SP_CLEAR:
+        return parse_clear(r, s);
+    case SP_EPILOGUE: /* cut_annotations() has taken these from the line */
+    case SP_GROUP:
+    case SP_SPMM:
+    case SP_WITHIN:
+        break;
+    }
+    return true;
+}
+
+/* Reads the parts of a step's line. */
+static bool parse_parts(PlanReader *r, PStep *s) {
+    for (const PStepPartText *part = plan_step_facts(s->kind)->line; part->part; part++)
+        if ((!*part->word || parse_accept_word(&r->p, part->word)) && !parse_part(r, s, part))
+            return false;
     return r->p.tok.kind == T_END || parse_expected(&r->p, "the end of the step");
 }
 
@@ -213,9 +230,7 @@ bool plan_parse_step(PlanReader *r, const char *end) {
         !parse_expect(&r->p, ':') || !parse_word(&r->p, &text_PStepKind, "a kind of steps", &kind))
         return false;
     s->kind = (PStepKind)kind;
-    if (!parse_step_subject(r, s) || !parse_step_bufs(r, &s->bufs, &s->n_bufs) ||
-        !parse_step_words(r, s))
-        return false;
+    if (!parse_parts(r, s)) return false;
     vec_push(r->p.a, &r->ph->steps, s);
     vec_push(r->p.a, &r->tails, tails);
     return true;
@@ -359,10 +374,11 @@ bool plan_parse_match(PlanReader *r) {
     for (int i = 0; i < r->ph->steps.n; i++) {
         const PlanTails *tails = &r->tails.v[i];
         const PStep *s = r->ph->steps.v[i];
-        bool is_product = s->kind == PS_GEMM && s->n_bufs == 3;
+        const PStepFacts *facts = plan_step_facts(s->kind);
+        bool is_product = facts->parts & SP_EPILOGUE && s->n_bufs == facts->n_bufs;
         if ((tails->epilogue || tails->call) && !is_product)
             return step_error_at(r, i, "it is no product");
-        if (tails->spmm && !s->kernel) return step_error_at(r, i, "it is no kernel");
+        if (tails->spmm && !(facts->parts & SP_SPMM)) return step_error_at(r, i, "it is no kernel");
         if ((tails->epilogue && !parse_epilogue(r, i, tails->epilogue)) ||
             (tails->call && !parse_call_note(r, i, tails->call)) ||
             (tails->spmm && !parse_spmm_note(r, i, tails->spmm)))

@@ -68,26 +68,12 @@ static void print_buf_names(StrBuf *b, const Plan *p, const int *bufs, int n) {
     sb_puts(b, ")");
 }
 
-/* Prints " name=SIZE". */
-static void print_field(StrBuf *b, const char *name, const Expr *e) {
-    sb_printf(b, " %s=", name);
-    expr_print(b, e);
-}
-
 /* Prints the sizes and strides of a matrix product. */
 static void print_gemm(StrBuf *b, const PGemm *g) {
-    print_field(b, "batch", g->batch);
-    print_field(b, "m", g->m);
-    print_field(b, "n", g->n);
-    print_field(b, "k", g->k);
-    print_field(b, "a_batch", g->a_batch);
-    print_field(b, "a_row", g->a_row);
-    print_field(b, "a_col", g->a_col);
-    print_field(b, "b_batch", g->b_batch);
-    print_field(b, "b_row", g->b_row);
-    print_field(b, "b_col", g->b_col);
-    print_field(b, "c_batch", g->c_batch);
-    print_field(b, "c_row", g->c_row);
+    for (int i = 0; i < PLAN_GEMM_SIZES; i++) {
+        sb_printf(b, " %s=", plan_gemm_sizes[i].name);
+        expr_print(b, plan_gemm_size(g, i));
+    }
     if (g->long_k) sb_puts(b, " long_k");
 }
 
@@ -95,10 +81,10 @@ static void print_gemm(StrBuf *b, const PGemm *g) {
  * the numbers of the steps that this replaces. */
 static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
     if (!e->kind) {
-        sb_printf(b, " epilogue none: %s", e->why_not);
+        sb_printf(b, " none: %s", e->why_not);
         return;
     }
-    sb_printf(b, " epilogue %s", plan_epilogue_text(e));
+    sb_printf(b, " %s", plan_epilogue_text(e));
     if (e->side >= 0) sb_printf(b, ", %s", p->bufs.v[e->side]->name);
     sb_puts(b, ", for");
     for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
@@ -109,13 +95,13 @@ static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEp
 static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     if (!g) {
-        sb_printf(b, " [alone: %s", s->separate_because);
+        sb_printf(b, "alone: %s", s->separate_because);
         if (s->separate_from) sb_printf(b, " (with %d)", plan_step_index(ph, s->separate_from));
         sb_puts(b, "]");
         return;
     }
     int first = plan_step_index(ph, g->steps.v[0]);
-    sb_printf(b, " [group %d..%d, %s]", first, first + g->steps.n - 1,
+    sb_printf(b, "group %d..%d, %s]", first, first + g->steps.n - 1,
               g->same_shape ? "of one shape" : "of several shapes");
 }
 
@@ -132,7 +118,7 @@ static void print_halo(StrBuf *b, const Plan *p, const PHalo *halo, const char *
  * Of an exchange it prints which remote rows are fetched: for each space, the index arrays that
  * lead to them; and which rows of the next step are computed meanwhile. */
 static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
-    sb_puts(b, s->partials ? " own cuts of " : " own ");
+    sb_puts(b, s->partials ? " cuts of " : " ");
     ir_name_print(b, s->partition->name);
     if (s->kind == PS_EXCHANGE && !s->halos.n)
         sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
@@ -149,36 +135,76 @@ static void print_instance(StrBuf *b, const Plan *p, Span at) {
               at.site_line);
 }
 
+/* Prints what a part of a step's line has behind its word. */
+static void print_part(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s,
+                       const PStepPartText *part) {
+    switch (part->part) {
+    case SP_KERNEL:
+        sb_printf(b, " %s", s->kernel->name);
+        break;
+    case SP_SPACE:
+        sb_puts(b, " ");
+        ir_name_print(b, s->space->name);
+        break;
+    case SP_SYMBOL:
+        sb_printf(b, " %s", cg_symbol(s->op));
+        break;
+    case SP_BUFS:
+        print_buf_names(b, p, s->bufs, s->n_bufs);
+        break;
+    case SP_SIZES:
+        print_gemm(b, &s->gemm);
+        break;
+    case SP_EXTENT:
+        sb_puts(b, "=");
+        expr_print(b, s->extent);
+        break;
+    case SP_MAPS:
+        sb_puts(b, " ");
+        loop_maps_print(b, &s->balance);
+        break;
+    case SP_LIMIT:
+        sb_printf(b, " %" PRId64, s->limit);
+        break;
+    case SP_OWN:
+        print_partition(b, p, s);
+        break;
+    case SP_CONDITION:
+        sb_printf(b, " %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
+        break;
+    case SP_CLEAR:
+        sb_printf(b, " %s", s->clear->kernel->name);
+        print_buf_names(b, p, s->clear->bufs, s->clear->n_bufs);
+        break;
+    case SP_EPILOGUE:
+        print_epilogue(b, p, ph, s->epilogue);
+        break;
+    case SP_GROUP:
+        print_group(b, ph, s);
+        break;
+    case SP_SPMM:
+        if (s->spmm->index < 0)
+            sb_printf(b, " none: %s", s->spmm->why_not);
+        else
+            sb_printf(b, " %d", s->spmm->index);
+        break;
+    case SP_WITHIN:
+        sb_printf(b, " %d", plan_step_index(ph, s->covered_by));
+        break;
+    case SP_FLAG: /* its word is all */
+        break;
+    }
+}
+
 /* Prints a step in one line: its kind, its kernel or function, its buffers and all that is decided
  * about it, which plan_parse() reads back; then its note as a comment. */
 static void print_step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
-    if (s->kernel) sb_printf(b, " %s", s->kernel->name);
-    if (s->space) {
-        sb_puts(b, " ");
-        ir_name_print(b, s->space->name);
+    for (const PStepPartText *part = plan_step_facts(s->kind)->line; part->part; part++) {
+        if (!plan_step_has(s, part)) continue;
+        if (*part->word) sb_printf(b, " %s", part->word);
+        print_part(b, p, ph, s, part);
     }
-    if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
-    print_buf_names(b, p, s->bufs, s->n_bufs);
-    if (s->kind == PS_GEMM) print_gemm(b, &s->gemm);
-    if (s->extent) print_field(b, "over", s->extent);
-    if (s->balance.n) sb_puts(b, " balanced ");
-    loop_maps_print(b, &s->balance);
-    if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
-    if (s->recorded) sb_puts(b, " recorded");
-    if (s->by_chunk) sb_puts(b, " by_chunk");
-    if (s->partition) print_partition(b, p, s);
-    if (s->pred >= 0)
-        sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
-    if (s->clear) {
-        sb_printf(b, " clears %s", s->clear->kernel->name);
-        print_buf_names(b, p, s->clear->bufs, s->clear->n_bufs);
-    }
-    if (s->epilogue) print_epilogue(b, p, ph, s->epilogue);
-    if (s->group || s->separate_because) print_group(b, ph, s);
-    if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);
-    if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
-    if (s->covered_by) sb_printf(b, " within %d", plan_step_index(ph, s->covered_by));
     if (!s->note) return;
     sb_printf(b, "  ; %s", s->note);
     print_instance(b, p, s->span);

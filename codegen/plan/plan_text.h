@@ -11,6 +11,15 @@ extern const Words plan_fact_words;   /* by bit of PLAN_* */
 extern const Words plan_spmm_words;   /* by SpmmChoice */
 extern const Words plan_fusion_words; /* by PFusionKind */
 
+/* A part of a step's line: a row PART of steps.def. */
+typedef struct PStepPartText {
+    PStepPart part; /* 0 ends the list */
+    const char *word;
+    size_t offset; /* in PStep */
+} PStepPartText;
+/* Whether the line of the step has the part. */
+bool plan_step_has(const PStep *s, const PStepPartText *part);
+
 /* Behind the steps: for each phase what its steps are for, then what holds of all. */
 void plan_print_facts(StrBuf *b, const Plan *p);
 

@@ -213,14 +213,14 @@ static bool check_kernel(Check *c) {
     return true;
 }
 
-/* Checks a call of the runtime with n buffers (-1: any number), the last of which may be its
- * result. */
-static bool check_runtime_call(Check *c, int n, bool last_written) {
+/* Checks a step that reads operands of its op, and may write its result last. */
+static bool check_runtime_call(Check *c) {
     const PStep *s = c->step;
-    if (n >= 0 && s->n_bufs != n) return plan_error(c, "%d buffers, not %d", s->n_bufs, n);
-    for (int i = 0; i < s->n_bufs - last_written; i++)
-        if (!check_reads_operand(c, s->bufs[i])) return false;
-    return !last_written || check_write(c, s->bufs[s->n_bufs - 1], s->op);
+    for (int i = 0; i < s->n_bufs; i++)
+        if (plan_step_writes_at(s, i) ? !check_write(c, s->bufs[i], s->op)
+                                      : !check_reads_operand(c, s->bufs[i]))
+            return false;
+    return true;
 }
 
 /* Whether the buffer has so many elements of f32. */
@@ -295,14 +295,14 @@ static bool check_gemm_partition(Check *c) {
 
 /* Checks a matrix product: its buffers, sizes and strides. */
 static bool check_gemm(Check *c) {
-    return check_gemm_partition(c) && check_runtime_call(c, 3, true) && check_result_apart(c) &&
+    return check_gemm_partition(c) && check_runtime_call(c) && check_result_apart(c) &&
            check_fit(c, plan_gemm_misfit(c->c->a, c->p, c->step)) && check_clear_padding(c) &&
            check_epilogue(c);
 }
 
 /* Checks ranks: their buffers and sizes. */
 static bool check_rank(Check *c) {
-    return check_runtime_call(c, 3, true) && check_result_apart(c) &&
+    return check_runtime_call(c) && check_result_apart(c) &&
            check_fit(c, plan_rank_misfit(c->c->a, c->p, c->step));
 }
 
@@ -310,7 +310,7 @@ static bool check_rank(Check *c) {
  * value; any other makes it hold the copied value. */
 static bool check_copy(Check *c) {
     const PStep *s = c->step;
-    if (!check_runtime_call(c, 2, true)) return false;
+    if (!check_runtime_call(c)) return false;
     if (s->op->kind != OP_LOOP) c->holds[s->bufs[1]].value = s->op->in[0];
     const PBuf *from = c->p->bufs.v[s->bufs[0]], *to = c->p->bufs.v[s->bufs[1]];
     bool fit = from->dt == to->dt && expr_eq(from->count, to->count);
@@ -406,7 +406,7 @@ static bool check_beside(Check *c) {
  * buffer's space. */
 static bool check_exchange(Check *c) {
     const PStep *s = c->step;
-    if (s->n_bufs != 1 || !s->partition) return plan_error(c, "rows of no value");
+    if (!s->partition) return plan_error(c, "rows of no value");
     if (s->partials && s->halos.n) return plan_error(c, "partial sums go to all");
     if (s->to_first && (s->partials || !is_optimizer_state(c->p, s->bufs[0])))
         return plan_error(c,
@@ -466,6 +466,9 @@ static bool check_loop(Check *c) {
 /* Checks the current step: its buffers exist and may be read, and what its kind wants holds. False
  * after a diagnostic. */
 static bool check_step(Check *c) {
+    const int n = plan_step_facts(c->step->kind)->n_bufs;
+    if (n >= 0 && c->step->n_bufs != n)
+        return plan_error(c, "%d buffers, not %d", c->step->n_bufs, n);
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
             return plan_error(c, "no such buffer");
@@ -482,7 +485,7 @@ static bool check_step(Check *c) {
     case PS_COPY:
         return check_copy(c);
     case PS_RELATION:
-        return (c->step->space || plan_error(c, "no relation")) && check_runtime_call(c, 1, false);
+        return (c->step->space || plan_error(c, "no relation")) && check_runtime_call(c);
     case PS_CALL:
         return check_user_call(c);
     case PS_LOOP:
@@ -490,7 +493,7 @@ static bool check_step(Check *c) {
         return check_loop(c);
     case PS_PRINT:
     case PS_ASSERT:
-        return check_runtime_call(c, -1, false);
+        return check_runtime_call(c);
     case PS_EXCHANGE:
         return check_exchange(c);
     }

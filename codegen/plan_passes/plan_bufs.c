@@ -76,7 +76,7 @@ bool plan_in_loop(const PPhase *ph, int step) {
 bool plan_step_interrupts(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
     if (s->kind == PS_LOOP) return on_device && !s->recorded;
-    return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
+    return plan_step_facts(s->kind)->by == PBY_HOST && s->kind != PS_END;
 }
 
 bool plan_runs_on_batches(const Plan *p, const PPhase *ph) {

@@ -224,7 +224,6 @@ typedef struct {
     bool all_reduced; /* a product over rows of `rows`: what it writes is had by all */
     StepAccesses touch;
     VEC(RowRead) reads;
-    bool *writes; /* by argument */
 } ReadStep;
 
 /* Whether all accumulations among the statements are sums, whose partial results processes can add.
@@ -240,7 +239,6 @@ static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to
     to->rows = kernel_rows(p, s, &to->touch);
     to->partials = to->rows && to->touch.by_chunk;
     to->adds = to->partials && only_sums(s->kernel->body);
-    for (int i = 0; i < s->n_bufs; i++) to->writes[i] = s->kernel->bufs.v[i]->written;
     if (!to->rows) return;
     AccessWalk w = {.a = a, .p = p, .s = s, .touch = &to->touch, .rows = to->rows};
     w.reg = NEWN(a, RowStep, (size_t)s->kernel->n_regs + 1);
@@ -253,7 +251,6 @@ static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to
 static void analyze_product(Arena *a, const Plan *p, const PStep *s, ReadStep *to) {
     to->rows = product_rows(p, s, &to->touch);
     to->all_reduced = to->rows && s->gemm.long_k;
-    to->writes[2] = true;
     for (int i = 0; i < 2 && to->rows; i++) {
         bool row = to->touch.at[i] == AT_ROW;
         vec_push(a, &to->reads, ((RowRead){s->bufs[i], row ? owned_row(to->rows) : (RowStep){0}}));
@@ -262,7 +259,7 @@ static void analyze_product(Arena *a, const Plan *p, const PStep *s, ReadStep *t
 
 /* Whether the step reads its i-th buffer. */
 static bool is_read(const PStep *s, const ReadStep *to, int i) {
-    if (!to->writes[i]) return true;
+    if (!to->touch.written[i]) return true;
     if (s->kind != PS_KERNEL) return false;
     const LBuf *b = s->kernel->bufs.v[i];
     return loop_loads(s->kernel->body, b) || loop_accumulates_into(s->kernel->body, b);
@@ -277,32 +274,14 @@ static void add_full_reads(Arena *a, const PStep *s, ReadStep *to) {
 
 /* Finds the rows that a step computes and reads. */
 static ReadStep analyze_step(Arena *a, const Plan *p, const PStep *s) {
-    ReadStep to = {.touch = plan_step_accesses(a, p, s),
-                   .writes = NEWN(a, bool, (size_t)s->n_bufs + 1)};
+    ReadStep to = {.touch = plan_step_accesses(a, p, s)};
     if (s->pred >= 0) { /* its rows are as good as any others */
         PStep always = *s;
         always.pred = -1;
         to.touch = plan_step_accesses(a, p, &always);
     }
-    switch (s->kind) {
-    case PS_KERNEL:
-        analyze_kernel(a, p, s, &to);
-        break;
-    case PS_GEMM:
-        analyze_product(a, p, s, &to);
-        break;
-    case PS_RANK:
-        to.writes[2] = true;
-        break;
-    case PS_COPY:
-        to.writes[1] = true;
-        break;
-    case PS_CALL:
-        for (int i = s->n_in; i < s->n_bufs; i++) to.writes[i] = true;
-        break;
-    default:
-        break;
-    }
+    if (s->kind == PS_KERNEL) analyze_kernel(a, p, s, &to);
+    if (s->kind == PS_GEMM) analyze_product(a, p, s, &to);
     if (s->kind != PS_COPY) add_full_reads(a, s, &to);
     return to;
 }
@@ -350,7 +329,7 @@ static bool is_available(const Placement *h, const RowRead *r, RowNeeds n) {
 /* Whether the step writes the buffer. */
 static bool step_writes(const ReadStep *s, const PStep *step, int buf) {
     for (int i = 0; i < step->n_bufs; i++)
-        if (step->bufs[i] == buf && s->writes[i]) return true;
+        if (step->bufs[i] == buf && s->touch.written[i]) return true;
     return false;
 }
 
@@ -463,7 +442,7 @@ static void enter_loop(Placer *x, int from, int to) {
         for (int i = from; i < to; i++) {
             const PStep *s = x->ph->steps.v[i];
             for (int k = 0; k < s->n_bufs; k++) {
-                if (!x->steps[i].writes[k]) continue;
+                if (!x->steps[i].touch.written[k]) continue;
                 Placement *h = &x->placement[s->bufs[k]], left = placement_after(x, i);
                 bool less = left.partition && !h->partition;
                 *h = less ? left : owned_only(h);
@@ -480,7 +459,8 @@ static void leave_loop(Placer *x, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = x->ph->steps.v[i];
         for (int k = 0; k < s->n_bufs; k++)
-            if (x->steps[i].writes[k]) x->placement[s->bufs[k]] = x->at_loop[from][s->bufs[k]];
+            if (x->steps[i].touch.written[k])
+                x->placement[s->bufs[k]] = x->at_loop[from][s->bufs[k]];
     }
 }
 
@@ -509,7 +489,7 @@ static void update_placement(Placer *x, int i, PStep *s) {
     Placement after = placement_after(x, i);
     if (s->kind == PS_COPY && x->placement[s->bufs[0]].complete) after = (Placement){0};
     for (int k = 0; k < s->n_bufs; k++)
-        if (st->writes[k]) x->placement[s->bufs[k]] = after;
+        if (st->touch.written[k]) x->placement[s->bufs[k]] = after;
     s->partition = s->kind == PS_COPY ? after.partition : st->rows;
     s->partials = s->partition && (s->kind == PS_COPY ? after.partials : st->partials);
 }

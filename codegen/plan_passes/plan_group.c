@@ -50,8 +50,7 @@ static bool must_stay_ordered(const PStep *x, const PStep *y) {
 /* Whether no other step may pass this one: the host sees what was done before it, or it repeats
  * steps. */
 static bool is_fence(const PStep *s) {
-    return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT || s->kind == PS_ASSERT ||
-           s->kind == PS_CALL || s->kind == PS_RELATION;
+    return plan_step_facts(s->kind)->by == PBY_HOST;
 }
 
 /* Finds the steps between `last` and `at` that must stay in front of the product at `at`; or

@@ -20,7 +20,7 @@ typedef struct {
     bool *written;    /* by argument: the step writes it */
 } StepAccesses;
 
-/* How step s accesses its buffers; `written` is known of kernels and products only. */
+/* How step s accesses its buffers. */
 StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s);
 
 /* Whether the step reads or writes the buffer, or is run only under it as a condition. */

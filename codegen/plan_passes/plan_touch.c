@@ -11,8 +11,7 @@ bool plan_step_accesses_buf(const PStep *s, int buf) {
 
 bool plan_step_writes(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
-        if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))
-            return s->kind != PS_GEMM || i == 2;
+        if (s->bufs[i] == buf && plan_step_writes_at(s, i)) return true;
     return false;
 }
 
@@ -94,7 +93,6 @@ static void check_lengths(const Plan *p, const PStep *s, StepAccesses *t) {
 /* Finds how a kernel accesses its buffers, and by which rows it can be run in parts: t->rows stays
  * NULL where something is written that is not at its own row or chunk. */
 static void analyze_kernel(const Plan *p, const PStep *s, StepAccesses *t) {
-    for (int i = 0; i < s->n_bufs; i++) t->written[i] = s->kernel->bufs.v[i]->written;
     const LStmt *loop = s->extent ? parallel_loop(s->kernel) : NULL;
     if (!loop) return;
     const LStmt *chunk = chunk_loop(loop);
@@ -120,7 +118,6 @@ static void analyze_gemm(Arena *a, const Plan *p, const PStep *s, StepAccesses *
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
     int64_t batch;
-    t->written[2] = true; /* by any rows */
     if (!expr_is_const(g->batch, &batch) || batch != 1) return;
     const Expr *rows = g->long_k ? g->k : g->m;
     bool x_rows = has_row_stride(a, x, rows, g->long_k ? g->a_col : g->a_row);
@@ -137,6 +134,7 @@ static void analyze_gemm(Arena *a, const Plan *p, const PStep *s, StepAccesses *
 StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s) {
     StepAccesses t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
                       .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};
+    for (int i = 0; i < s->n_bufs; i++) t.written[i] = plan_step_writes_at(s, i);
     if (s->kind == PS_KERNEL) analyze_kernel(p, s, &t);
     if (s->kind == PS_GEMM) analyze_gemm(a, p, s, &t);
     if (s->pred >= 0) t.rows = NULL;

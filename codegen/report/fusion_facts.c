@@ -19,7 +19,7 @@ static bool has_op(const Ops *v, const Op *op) {
  * kernel stores in buffers. */
 static Ops results_of(const Report *r, const PStep *s) {
     Ops out = {0};
-    if ((s->kind == PS_GEMM || s->kind == PS_RANK) && s->op) vec_push(r->a, &out, s->op);
+    if (plan_step_facts(s->kind)->by == PBY_LIBRARY && s->op) vec_push(r->a, &out, s->op);
     for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++) {
         const LBuf *b = s->kernel->bufs.v[i];
         if (b->written && b->kind == LB_VALUE && b->value && !has_op(&out, b->value))

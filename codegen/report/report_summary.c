@@ -30,7 +30,7 @@ static void print_phase(Report *r, const PPhase *ph) {
         line[i] = (Line){s, i, report_nominal(r, expr_add(r->a, c.read, c.written))};
         all += line[i].bytes;
         kernels += s->kind == PS_KERNEL;
-        calls += s->kind == PS_GEMM || s->kind == PS_RANK;
+        calls += plan_step_facts(s->kind)->by == PBY_LIBRARY;
     }
     sb_printf(r->b, "  @%s: %.3g MB moved by %d kernels and %d library calls\n", ph->name,
               1e-6 * all, kernels, calls);
