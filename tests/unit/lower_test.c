@@ -9,7 +9,7 @@
 #include "codegen/lower/lower.h"
 #include "ir/interp.h"
 #include "codegen/loop/loop_interp.h"
-#include "op_cases.h"
+#include "op_matrix.h"
 #include "passes/autodiff.h"
 
 static Interp *interp_of(Ctx *c, const OpCases *cs) {
@@ -79,7 +79,7 @@ static void round_trip(Ctx *c, const Plan *p) {
 }
 
 static void cases(Ctx *c, void *passes) {
-    OpCases *cs = op_cases_build(c);
+    OpCases *cs = op_matrix_cases(c, 0);
     PassCtx pc = {.ctx = c, .a = c->a};
     for (int i = 0; i < cs->cases.n; i++)
         if (cs->cases.v[i].has_loss) pass_autodiff_func(&pc, cs->m, cs->cases.v[i].f);
