@@ -197,7 +197,9 @@ $(BUILD)/gen/frontend/syntax/grammar.c: frontend/syntax/grammar.y | $(BUILD)/too
 
 # ---- tests -------------------------------------------------------------------
 # Tests are linked by the fastest linker that is here: 75 of them take GNU ld a minute and a half, gold twenty seconds.
-TEST_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+# TEST_LINES=-Wl,-S: without lines for debuggers in half of that.
+TEST_LINES ?=
+TEST_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold) $(TEST_LINES)
 # What tests share, each a member of one archive: a test takes those that it calls.
 SUPPORT_OBJ = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/*.c))
 $(BUILD)/libtests.a: $(SUPPORT_OBJ)
