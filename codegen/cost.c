@@ -323,6 +323,19 @@ static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
     return cost;
 }
 
+CostAccesses cg_kernel_accesses(Arena *a, const LKernel *k, const Expr **flops) {
+    CostWalk w = {.a = a, .flops = expr_const(a, 0)};
+    CostAccesses out = {0};
+    w.reg = NEWN(a, IndexDep, (size_t)k->n_regs + 1);
+    visit_list(&w, k->body);
+    for (int i = 0; i < w.accesses.n; i++) {
+        const Access *x = &w.accesses.v[i];
+        vec_push(a, &out, ((CostAccess){x->buf, x->count, x->index_buf != NULL, x->write}));
+    }
+    *flops = w.flops;
+    return out;
+}
+
 /* ---- library calls ------------------------------------------------------------------------ */
 /* Whether the operand's batch stride is 0: all products of the batch use the same matrix. */
 static bool is_shared_by_batch(const Expr *batch_stride) {

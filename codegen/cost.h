@@ -19,6 +19,17 @@ typedef struct {
  * sizes. */
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s);
 
+/* What a kernel, as it stands, reads or writes of one buffer: so many elements, each counted as in
+ * StepCost. */
+typedef struct {
+    const LBuf *buf;
+    const Expr *count;
+    bool gathered, written;
+} CostAccess;
+typedef VEC(CostAccess) CostAccesses;
+/* The accesses of a kernel without stages; *flops: its FLOPs. */
+CostAccesses cg_kernel_accesses(Arena *a, const LKernel *k, const Expr **flops);
+
 /* The same by lines of the model: what their statements move and compute.  Each access is of the
  * first statement that makes it. */
 typedef struct {

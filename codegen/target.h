@@ -27,6 +27,46 @@ typedef struct {
     int line;        /* bytes of a cache line, which such an instruction fetches */
 } TargetMachine;
 
+/* A machine whose times reports estimate: its data sheet, and what a prediction needs beside it. */
+typedef struct {
+    const char *name;
+    double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */
+    int units;                       /* multiprocessors */
+    double cycles_per_s;             /* of a multiprocessor */
+    double copy_part;                /* of bytes_per_s that a copy reaches */
+    double product_part;             /* of flops_per_s that the library's f32 products reach */
+    double cache_bytes;              /* that all multiprocessors share .. */
+    double cache_bytes_per_s;        /* .. and how fast it is read */
+    /* from a load to its value, nothing else being on the way: from memory, from that cache, from a
+     * multiprocessor's own */
+    int memory_cycles, cache_cycles, near_cycles;
+    double launch_s; /* of a node of a recording: its start and its end */
+} TargetDevice;
+
+/* One launch of a kernel, where all sizes are known: who works, and how long they wait for memory
+ * when nothing else is in their way. */
+typedef struct {
+    const char *name;      /* of the device's function */
+    const LKernel *kernel; /* whose loops it runs */
+    bool finds_parts;      /* it looks for parts of long rows: it moves nothing */
+    int64_t blocks;
+    int block_warps;
+    double warps;        /* that have something to do */
+    double instructions; /* of all warps */
+    double wait_cycles;  /* of all warps, from loads to values, one after the other */
+    double row_cycles;   /* .. of one row */
+    double hub_cycles;   /* .. of the longest row's block; 0 = no row has one, or nobody knows */
+} TargetLaunch;
+typedef VEC(TargetLaunch) TargetLaunches;
+
+/* What launches depend on. */
+typedef struct {
+    const int64_t *sizes; /* by Sym.id; -1 = unknown */
+    /* The most entries of a row of the map; -1 = unknown.  NULL: of all maps. */
+    int64_t (*longest_row)(const Map *map, const void *user);
+    const void *user;
+} TargetSizes;
+
 /* What code can be made for. */
 typedef struct Target {
     const char *name;
@@ -44,10 +84,14 @@ typedef struct Target {
     const char *plan_passes;
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
-    /* A machine that reports estimate times for: NULL = they measure (--profile). */
-    const char *machine;
-    double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */
-    int units;                       /* multiprocessors; 0 = no such thing */
+    /* Machines that reports estimate times for, the first one in all of them; none = times are
+     * measured (--profile). */
+    const TargetDevice *devices;
+    int n_devices;
+    /* The launches of kernel k as it is emitted, its stages one after the other, into
+     * to [n_devices]. False: a size is not known, or after diagnostics. */
+    bool (*launches)(Ctx *c, const Plan *p, const LKernel *k, const TargetSizes *known,
+                     TargetLaunches *to);
 } Target;
 
 #define TARGET(id) extern const Target target_##id;

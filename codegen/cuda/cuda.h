@@ -211,4 +211,8 @@ bool cu_emit_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_emit_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent_text(CuFn *f); /* iterations for threads, teams or blocks */
 
+/* The launches of a kernel as numbers (work.c); Target.launches. */
+bool cu_launches(Ctx *c, const Plan *p, const LKernel *k, const TargetSizes *known,
+                 TargetLaunches *to);
+
 #endif

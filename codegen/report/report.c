@@ -22,6 +22,7 @@ static const struct {
     {"kernels", REPORT_KERNELS, report_kernels},
     {"verdict", REPORT_VERDICT, report_verdict},
     {"communication", REPORT_COMMUNICATION, report_communication},
+    {"times", REPORT_TIMES, report_times},
 };
 
 /* The REPORT_ bits of a report's name, which is n bytes long; 0: there is no such report. */
@@ -51,6 +52,10 @@ unsigned report_kinds(const char *names) {
         if (!names[n]) return kinds;
         names += n + 1;
     }
+}
+
+bool report_asks_assembler(unsigned kinds) {
+    return (kinds & REPORT_TIMES) && kinds != REPORT_ALL;
 }
 
 /* The kind of host effect that op is, in words. */

@@ -7,6 +7,7 @@
 
 #include "codegen/cost.h"
 #include "codegen/target.h"
+#include "runtime/cuda/group_cost.h"
 
 /* The reports, as bits. */
 enum {
@@ -22,10 +23,13 @@ enum {
     REPORT_KERNELS = 1 << 9,
     REPORT_DEGREES = 1 << 10,
     REPORT_COMMUNICATION = 1 << 11,
-    REPORT_ALL = (1 << 12) - 1,
+    REPORT_TIMES = 1 << 12,
+    REPORT_ALL = (1 << 13) - 1,
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
+/* Whether the reports ask the device's assembler, which takes its time: where `times` was named. */
+bool report_asks_assembler(unsigned kinds);
 const char *report_word(int i); /* "all", then the others; behind the last NULL */
 
 /* What the device's assembler says of a function that it was given: registers, spill and stack
@@ -129,6 +133,17 @@ const char *report_at(const Report *r,
 const char *report_type(const Report *r, const Type *t);
 const char *report_op_name(const Op *op); /* the model's name for it, else the mnemonic */
 bool report_is_device(const Report *r, const PStep *s); /* no host effect */
+/* The machine that bounds times from below; NULL: there is none. */
+const TargetDevice *report_roof(const Report *r);
+/* What the device's assembler says of the function with this name; NULL: nothing. */
+const ReportBuilt *report_built(const Report *r, const char *name);
+/* How many blocks of 256 threads a multiprocessor runs at a time. */
+int report_blocks_at_once(int registers, int shared_bytes);
+/* Does a library make the step's sparse product for certain? */
+bool report_is_library_spmm(const Report *r, const PStep *s);
+/* The times of the step's group of products, on this machine; false: a size is not known. */
+bool report_group_cost(const Report *r, const PGroup *g, const TargetDevice *d, RtGroupCost *c);
+StepCost report_step_cost(const Report *r, const PStep *s); /* where the plan runs */
 
 void report_summary(Report *r); /* text alone */
 void report_shapes(Report *r);
@@ -143,6 +158,7 @@ void report_missed(Report *r);
 void report_kernels(Report *r);
 void report_degrees(Report *r);
 void report_communication(Report *r);
+void report_times(Report *r);
 
 /* ---- of one phase ---------------------------------------------------------------------- */
 /* The phase that all is about: training, else the first one that the program runs for its own

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "runtime/cuda/group_cost.h"
 #include "runtime/cuda/spmm_cost.h"
 #include "runtime/program.h"
 
@@ -13,10 +12,10 @@
  * moves through memory once, or every operation keeps the arithmetic units busy; *memory_bound says
  * which takes longer. False: a size or the machine is not known. */
 static bool roofline_time(const Report *r, const StepCost *c, double *us, bool *memory_bound) {
-    const Target *roof = r->o->roof;
+    const TargetDevice *roof = report_roof(r);
     int64_t read, written, flops;
-    if (!roof || !roof->machine || !report_value(r, c->read, &read) ||
-        !report_value(r, c->written, &written) || !report_value(r, c->flops, &flops))
+    if (!roof || !report_value(r, c->read, &read) || !report_value(r, c->written, &written) ||
+        !report_value(r, c->flops, &flops))
         return false;
     double move = 1e6 * ((double)read + (double)written) / roof->bytes_per_s;
     double compute = 1e6 * (double)flops / roof->flops_per_s;
@@ -46,18 +45,18 @@ static SpmmImpl spmm_impl(const Report *r, const PSpmm *m) {
 }
 
 /* Whether the step is a sparse product that the device's library computes for certain. */
-static bool is_library_call(const Report *r, const PStep *s) {
+bool report_is_library_spmm(const Report *r, const PStep *s) {
     return s->spmm && !plan_on_host(r->p) && spmm_impl(r, s->spmm) == USES_LIBRARY;
 }
 
 /* The bytes and operations of a step where the plan runs: none, if the epilogue of a product does
  * the step, and the library's bytes for a sparse product that it computes. */
-static StepCost target_cost(const Report *r, const PStep *s) {
+StepCost report_step_cost(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
     if (report_is_covered(r, s)) return nothing;
     StepCost c = cg_step_cost(r->a, r->p, s);
-    if (is_library_call(r, s))
+    if (report_is_library_spmm(r, s))
         c.read = expr_add(r->a, s->spmm->library_bytes, expr_mul(r->a, c.written, less));
     return c;
 }
@@ -67,7 +66,7 @@ static StepCost target_cost(const Report *r, const PStep *s) {
 bool report_phase_roofline(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
-        StepCost c = target_cost(r, ph->steps.v[i]);
+        StepCost c = report_step_cost(r, ph->steps.v[i]);
         double step;
         bool memory;
         if (!roofline_time(r, &c, &step, &memory)) return false;
@@ -113,7 +112,7 @@ static void print_cost(Report *r, const StepCost *c) {
     double us;
     bool memory;
     if (roofline_time(r, c, &us, &memory))
-        sb_printf(r->b, "      at best  %.3g us on an %s, by its %s\n", us, r->o->roof->machine,
+        sb_printf(r->b, "      at best  %.3g us on an %s, by its %s\n", us, report_roof(r)->name,
                   memory ? "memory" : "arithmetic");
 }
 
@@ -127,12 +126,8 @@ static void print_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_puts(r->b, "\n");
 }
 
-/* The times that the products of group g take in one call and in a call each, on the report's
- * machine. False: a size or the machine is not known. */
-static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
+bool report_group_cost(const Report *r, const PGroup *g, const TargetDevice *d, RtGroupCost *c) {
     RtProduct p[RT_GROUP_MAX];
-    const Target *roof = r->o->roof;
-    if (!roof || !roof->units) return false;
     for (int i = 0; i < g->steps.n; i++) {
         const PGemm *m = &g->steps.v[i]->gemm;
         if (!report_value(r, m->m, &p[i].m) || !report_value(r, m->n, &p[i].n) ||
@@ -140,8 +135,15 @@ static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
             return false;
     }
     bool low = r->p->tf32 || r->p->bufs.v[g->steps.v[0]->bufs[0]]->dt != DT_F32;
-    *c = rt_group_cost(p, g->steps.n, roof->units, low);
+    *c = rt_group_cost(p, g->steps.n, d->units, low);
     return true;
+}
+
+/* The times that the products of group g take in one call and in a call each, on the report's
+ * machine. False: a size or the machine is not known. */
+static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
+    const TargetDevice *roof = report_roof(r);
+    return roof && report_group_cost(r, g, roof, c);
 }
 
 /* Prints which matrix products one library call computes together with the product s, or why s has
@@ -215,7 +217,7 @@ static void print_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_elided(r, f, index);
     Ops all = fusion_computed(r, f, index);
-    StepCost cost = target_cost(r, s);
+    StepCost cost = report_step_cost(r, s);
     const char *shape = cg_step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, cg_step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
@@ -283,7 +285,7 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops kept = fusion_elided(r, f, index), all = fusion_computed(r, f, index);
-    StepCost cost = target_cost(r, s);
+    StepCost cost = report_step_cost(r, s);
     json_object(r->j, NULL);
     json_int(r->j, "step", index);
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : cg_step_name(s));
@@ -332,9 +334,10 @@ static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     ReportSum t = {0, 0, none, none, none};
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        StepCost c = target_cost(r, s);
-        t.kernels += s->kind == PS_KERNEL && !report_is_covered(r, s) && !is_library_call(r, s);
-        t.calls += is_library_call(r, s) || (s->kind == PS_GEMM && !is_grouped(r, s)) ||
+        StepCost c = report_step_cost(r, s);
+        t.kernels +=
+            s->kind == PS_KERNEL && !report_is_covered(r, s) && !report_is_library_spmm(r, s);
+        t.calls += report_is_library_spmm(r, s) || (s->kind == PS_GEMM && !is_grouped(r, s)) ||
                    s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);
@@ -364,8 +367,8 @@ static void print_phase(Report *r, const PPhase *ph) {
     double us;
     if (report_phase_roofline(r, ph, &us))
         sb_printf(r->b, "    at best  %.3g us on an %s (%.3g TB/s, %.3g TFLOP/s in f32)\n", us,
-                  r->o->roof->machine, 1e-12 * r->o->roof->bytes_per_s,
-                  1e-12 * r->o->roof->flops_per_s);
+                  report_roof(r)->name, 1e-12 * report_roof(r)->bytes_per_s,
+                  1e-12 * report_roof(r)->flops_per_s);
     for (int i = 0; i < ph->steps.n; i++) print_step(r, &f, i);
 }
 

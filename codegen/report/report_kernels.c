@@ -40,31 +40,45 @@ static void find_vectors(Kernel *k, const LStmt *s) {
     k->lanes = max_int(k->lanes, k->rows);
 }
 
-/* Adds to k what the device's assembler said about the kernel. A kernel may be two device
- * functions: NAME, and NAME_parts for long rows; the larger numbers count. */
-static void add_built(const Report *r, Kernel *k) {
-    size_t n = strlen(k->name);
-    for (int i = 0; r->o->built && i < r->o->built->n; i++) {
-        const ReportBuilt *x = &r->o->built->v[i];
-        if (strncmp(x->name, k->name, n) != 0 || (x->name[n] && strcmp(x->name + n, "_parts")))
-            continue;
-        k->built = true;
-        k->registers = max_int(k->registers, x->registers);
-        k->shared_bytes = max_int(k->shared_bytes, x->shared_bytes);
-        k->spill_bytes = max_int(k->spill_bytes, x->spill_bytes);
-        k->stack_bytes = max_int(k->stack_bytes, x->stack_bytes);
-    }
+/* Adds to k the larger of what the device's assembler said and what k has. */
+static void add_function(Kernel *k, const ReportBuilt *x) {
+    if (!x) return;
+    k->built = true;
+    k->registers = max_int(k->registers, x->registers);
+    k->shared_bytes = max_int(k->shared_bytes, x->shared_bytes);
+    k->spill_bytes = max_int(k->spill_bytes, x->spill_bytes);
+    k->stack_bytes = max_int(k->stack_bytes, x->stack_bytes);
 }
 
-/* The percentage of a multiprocessor's warps that fit (sm_80 to sm_100: 64 warps, 64 Ki registers,
- * allocated to warps by 256; kernels are launched in blocks of 256 threads). */
-static int occupancy(const Kernel *k) {
-    enum { WARPS = 64, FILE_SIZE = 65536, UNIT = 256, BLOCK_WARPS = 8, SHARED = 228 * 1024 };
-    int each = (k->registers * 32 + UNIT - 1) / UNIT * UNIT;
+/* Adds to k what the device's assembler said about the kernel, which may be two device functions:
+ * NAME, and NAME_parts for long rows. */
+static void add_built(const Report *r, Kernel *k) {
+    add_function(k, report_built(r, k->name));
+    add_function(k, report_built(r, arena_printf(r->a, "%s_parts", k->name)));
+}
+
+/* What the device's assembler said about a function; NULL = nothing, or nobody asked. */
+const ReportBuilt *report_built(const Report *r, const char *name) {
+    for (int i = 0; r->o->built && i < r->o->built->n; i++)
+        if (!strcmp(r->o->built->v[i].name, name)) return &r->o->built->v[i];
+    return NULL;
+}
+
+/* sm_80 to sm_100: 64 warps, 64 Ki registers, allocated to warps by 256; kernels are launched in
+ * blocks of 256 threads. */
+enum { WARPS = 64, BLOCK_WARPS = 8 };
+
+int report_blocks_at_once(int registers, int shared_bytes) {
+    enum { FILE_SIZE = 65536, UNIT = 256, SHARED = 228 * 1024 };
+    int each = (registers * 32 + UNIT - 1) / UNIT * UNIT;
     int blocks = each ? FILE_SIZE / each / BLOCK_WARPS : WARPS / BLOCK_WARPS;
-    if (k->shared_bytes && SHARED / k->shared_bytes < blocks) blocks = SHARED / k->shared_bytes;
-    int warps = blocks * BLOCK_WARPS;
-    return 100 * (warps < WARPS ? warps : WARPS) / WARPS;
+    if (shared_bytes && SHARED / shared_bytes < blocks) blocks = SHARED / shared_bytes;
+    return blocks < WARPS / BLOCK_WARPS ? blocks : WARPS / BLOCK_WARPS;
+}
+
+/* The percentage of a multiprocessor's warps that fit. */
+static int occupancy(const Kernel *k) {
+    return 100 * report_blocks_at_once(k->registers, k->shared_bytes) * BLOCK_WARPS / WARPS;
 }
 
 /* ---- text -------- */

@@ -113,6 +113,11 @@ int report_main_phase(const Report *r) {
     return r->p->phases.n - 1;
 }
 
+/* The first machine of the device that the program is for. */
+const TargetDevice *report_roof(const Report *r) {
+    return r->o->roof && r->o->roof->n_devices ? &r->o->roof->devices[0] : NULL;
+}
+
 /* Whether the step runs on the device without interrupting the phase. */
 bool report_is_device(const Report *r, const PStep *s) {
     return !plan_step_interrupts(s, r->p->device != NULL);

@@ -21,7 +21,7 @@ static void print_text(Report *r, const PPhase *ph, int phase) {
     int peak = report_peak(r, phase, &live);
     sb_printf(r->b, "verdict on a run of @%s\n", ph->name);
     if (report_phase_roofline(r, ph, &us))
-        sb_printf(r->b, "  at best   %.3g us on an %s  (fusion)\n", us, r->o->roof->machine);
+        sb_printf(r->b, "  at best   %.3g us on an %s  (fusion)\n", us, report_roof(r)->name);
     else
         sb_printf(r->b, "  at best   %s\n",
                   r->o->roof ? "unknown: only data tell the sizes, --specialize=DATA reads them"
@@ -65,10 +65,10 @@ static void print_json(Report *r, const PPhase *ph, int phase) {
 /* Prints the memory bandwidth and arithmetic rate of the machine that bounds times, as JSON, if
  * there is one. */
 static void json_roof(Report *r) {
-    const Target *roof = r->o->roof;
-    if (!roof || !roof->machine) return;
+    const TargetDevice *roof = report_roof(r);
+    if (!roof) return;
     json_object(r->j, "roof");
-    json_text(r->j, "machine", roof->machine);
+    json_text(r->j, "machine", roof->name);
     json_int(r->j, "bytes_per_s", (int64_t)roof->bytes_per_s);
     json_int(r->j, "flops_per_s", (int64_t)roof->flops_per_s);
     json_end(r->j);

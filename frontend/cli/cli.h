@@ -226,6 +226,9 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
 bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                        const char *dir, const char **ptx, size_t *n, ReportBuilts *built,
                        const char **why);
+/* The same of a plan's kernels, for reports: into *o. False after a diagnostic. */
+bool cli_cuda_usage(Ctx *c, const Plan *p, const CliOptions *cli, ReportOptions *o,
+                    ReportBuilts *built);
 /* Its half of the runtime, what that needs of libgnnrt.a unless it finds it in libgnnrt.so, and the
  * toolkit's libraries. */
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args);

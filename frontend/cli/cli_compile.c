@@ -89,7 +89,7 @@ static bool report_options(Ctx *c, CliJob *j, const Plan *p, const PassChoices *
                          .n_variants = cli_count_variants(j, ch)};
     for (int i = 0; i < o->n_variants; i++) choice[i] = cli_variant_text(c, ch, (unsigned)i);
     o->choice = choice;
-    if (!j->o.data || !(j->o.reports & REPORT_DEGREES)) return true;
+    if (!j->o.data || !(j->o.reports & (REPORT_DEGREES | REPORT_TIMES))) return true;
     o->degrees = cli_degrees(c, p->m, j->o.data, &o->n_degrees);
     return o->degrees != NULL;
 }
@@ -99,7 +99,11 @@ static bool print_reports(Ctx *c, CliJob *j, const Plan *p, const PassChoices *c
     StrBuf b = sb_new(c->a);
     TargetOptions to;
     ReportOptions o;
+    ReportBuilts built = {0};
     if (!report_options(c, j, p, ch, &to, &o)) return false;
+    if (j->on.device && j->sizes && report_asks_assembler(j->o.reports) &&
+        !cli_cuda_usage(c, p, &j->o, &o, &built))
+        return false;
     report_print(&b, c, p, &o);
     if (result_is_file(&j->o)) return cli_write(c, NULL, b.s, b.n);
     ctx_log(c, "%s", b.s);

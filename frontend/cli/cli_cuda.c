@@ -203,6 +203,20 @@ bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char
     return *ptx != NULL;
 }
 
+bool cli_cuda_usage(Ctx *c, const Plan *p, const CliOptions *cli, ReportOptions *o,
+                    ReportBuilts *built) {
+    const TargetOptions to = {cli->march, cli->opt_level, true};
+    const char *dir = cli_temp_dir(c, cli), *ptx;
+    CliHome home;
+    size_t n;
+    if (!dir || !cli_find_home(c, &home)) return false;
+    const char *source = arena_printf(c->a, "%s/usage.cu", dir);
+    if (!target_cuda.emit_kernels(c, p, &to, EMIT_IR_TEXT, source)) return false;
+    if (cli_cuda_assemble(c, &home, cli, source, dir, &ptx, &n, built, &o->not_built))
+        o->built = built;
+    return c->n_errors == 0;
+}
+
 /* Adds what a program with CUDA kernels links. False after a diagnostic: gnnc was built without
  * CUDA. */
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args) {

@@ -538,7 +538,7 @@ static const CliOption options[] = {
     {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
      "print one of verdict, source, missed, kernels, degrees, shapes, breaks, fusion, syncs, "
-     "memory, precision, communication, several (a,b) or all",
+     "memory, precision, communication, times, several (a,b) or all",
      set_report, report_word},
     {"--report-format", "FORM", "format of reports: text or json", set_report_format,
      report_format_word},

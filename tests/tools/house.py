@@ -23,7 +23,7 @@ CONCEPTS = [
     ("ir/op/* ir/op_impl ir/build ir/interp*", 20, "gradients are built of operations; a loop runs its body"),
     ("runtime/cli/*", 14, "commands of one program"),
     ("codegen/cpu/*", 8, "statements hold statements"),
-    ("codegen/cuda/* codegen/target", 9, "statements hold statements; kernels ask their target"),
+    ("codegen/cuda/* codegen/target", 10, "statements hold statements; kernels ask their target"),
     ("runtime/bind/* runtime/memory runtime/model/* runtime/graph/node_names", 9,
      "data and weights are bound by each other's names and sizes"),
     ("runtime/session/*", 8, "one object, by what is asked of it"),

@@ -1,0 +1,355 @@
+/* --report=times: how long each launch and each product is predicted to take on the machines of the
+ * target's table, before any of them has run it. docs/cuda.md, "Predicted times", says what is
+ * assumed.
+ *
+ * A launch takes the longest of what memory, the cache, waiting for loads, issuing instructions,
+ * arithmetic and its longest row take, and the time of a node of a recording. */
+#include "codegen/report/report.h"
+
+#include <string.h>
+
+enum {
+    MACHINES_MAX = 4,
+    ASSUMED_REGISTERS = 64, /* where the assembler was not asked */
+    ISSUED_PER_CYCLE = 4    /* instructions of warps, by a multiprocessor */
+};
+
+/* What bounds a time from below. */
+typedef enum {
+    BY_MEMORY,
+    BY_CACHE,
+    BY_WAITING,
+    BY_ISSUE,
+    BY_ARITHMETIC,
+    BY_LONGEST_ROW,
+    BY_PRODUCT,
+    N_BOUNDS
+} Bound;
+static const struct {
+    const char *text, *key;
+} bound_words[N_BOUNDS] = {
+    [BY_MEMORY] = {"memory", "memory_ns"},
+    [BY_CACHE] = {"the cache", "cache_ns"},
+    [BY_WAITING] = {"waiting for loads", "waiting_ns"},
+    [BY_ISSUE] = {"instructions", "instructions_ns"},
+    [BY_ARITHMETIC] = {"arithmetic", "arithmetic_ns"},
+    [BY_LONGEST_ROW] = {"the longest row", "longest_row_ns"},
+    [BY_PRODUCT] = {"the library's tiles", "tiles_ns"},
+};
+
+/* A predicted time, and what it is made of; times in seconds. */
+typedef struct {
+    double bound[N_BOUNDS];
+    double all; /* the longest of these, and the launch */
+    Bound by;
+    /* of a launch of a kernel: */
+    double waves;     /* how often all blocks fill the machine */
+    double in_flight; /* bytes under way to a multiprocessor, on average, while it only waits */
+} Time;
+
+/* One row of the report: a launch of a kernel, or a call. */
+typedef struct {
+    const char *name;
+    const TargetLaunch *launch; /* NULL: a library's call or a copy */
+    const ReportBuilt *built;   /* NULL: not known */
+    Time on[MACHINES_MAX];
+} Row;
+typedef VEC(Row) Rows;
+
+static double longer(double x, double y) {
+    return x > y ? x : y;
+}
+
+static double shorter(double x, double y) {
+    return x < y ? x : y;
+}
+
+/* Takes the longest bound, and adds the launch. */
+static void finish(Time *t, const TargetDevice *d) {
+    for (int i = 0; i < N_BOUNDS; i++)
+        if (t->bound[i] > t->bound[t->by]) t->by = (Bound)i;
+    t->all = t->bound[t->by] + d->launch_s;
+}
+
+/* ---- kernels -------- */
+/* The bytes of a buffer; false: a size is not known. */
+static bool buffer_bytes(const Report *r, const LBuf *b, double *bytes) {
+    *bytes = dtype_bytes(b->dt);
+    for (int i = 0; i < b->rank; i++) {
+        int64_t n;
+        if (!b->dim[i]) continue;
+        if (!report_value(r, b->dim[i], &n)) return false;
+        *bytes *= (double)n;
+    }
+    return true;
+}
+
+/* The bytes that a kernel asks for, and those of them that come from memory: what is gathered from
+ * an array comes once, and again as far as the cache cannot hold the array. False: a size is not
+ * known. */
+static bool bytes_of(const Report *r, const LKernel *k, const TargetDevice *d, double *asked,
+                     double *moved, double *flops) {
+    const Expr *operations;
+    CostAccesses all = cg_kernel_accesses(r->a, k, &operations);
+    int64_t n;
+    *asked = *moved = 0;
+    for (int i = 0; i < all.n; i++) {
+        const CostAccess *x = &all.v[i];
+        double whole;
+        if (!report_value(r, x->count, &n) || !buffer_bytes(r, x->buf, &whole)) return false;
+        double bytes = (double)n * dtype_bytes(x->buf->dt), once = shorter(bytes, whole);
+        double missed = whole > d->cache_bytes ? 1 - d->cache_bytes / whole : 0;
+        *asked += bytes;
+        *moved += x->gathered ? once + (bytes - once) * missed : bytes;
+    }
+    if (!report_value(r, operations, &n)) return false;
+    *flops = (double)n;
+    return true;
+}
+
+/* The time of a launch of a kernel. False: a size is not known. */
+static bool time_launch(const Report *r, const TargetLaunch *l, const ReportBuilt *built,
+                        const TargetDevice *d, Time *t) {
+    double asked = 0, moved = 0, flops = 0;
+    if (!l->finds_parts && !bytes_of(r, l->kernel, d, &asked, &moved, &flops)) return false;
+    const int at_once = report_blocks_at_once(built ? built->registers : ASSUMED_REGISTERS,
+                                              built ? built->shared_bytes : 0);
+    const double places = (double)d->units * at_once;
+    const double busy = shorter(l->warps, places * l->block_warps);
+    *t = (Time){.waves = (double)l->blocks / places};
+    t->bound[BY_MEMORY] = moved / (d->bytes_per_s * d->copy_part);
+    t->bound[BY_CACHE] = asked / d->cache_bytes_per_s;
+    t->bound[BY_ARITHMETIC] = flops / d->flops_per_s;
+    t->bound[BY_ISSUE] = l->instructions / ((double)ISSUED_PER_CYCLE * d->units * d->cycles_per_s);
+    if (busy > 0) t->bound[BY_WAITING] = l->wait_cycles / busy / d->cycles_per_s;
+    t->bound[BY_WAITING] = longer(t->bound[BY_WAITING], l->row_cycles / d->cycles_per_s);
+    t->bound[BY_LONGEST_ROW] = l->hub_cycles / d->cycles_per_s;
+    if (t->bound[BY_WAITING] > 0)
+        t->in_flight = asked / t->bound[BY_WAITING] / d->units * d->memory_cycles / d->cycles_per_s;
+    finish(t, d);
+    return true;
+}
+
+/* The most edges into a row along a map, by the degrees of the relation of the data that it is made
+ * of; -1: they are not known. */
+static int64_t longest_row(const Map *map, const void *user) {
+    const Report *r = user;
+    const Space *s = map->from;
+    if (map->kind != MAP_DST) return -1;
+    int64_t more = 0;
+    for (; s && s->kind == SP_EDGE && s->rel != REL_BASE; s = s->base[0]) more++; /* a self loop */
+    for (int i = 0; s && i < r->o->n_degrees; i++)
+        if (!strcmp(r->o->degrees[i].name, s->name)) return r->o->degrees[i].max_degree + more;
+    return -1;
+}
+
+/* Adds the launches of a kernel. False: a size is not known. */
+static bool add_kernel(const Report *r, const LKernel *k, Rows *rows) {
+    const Target *on = r->o->roof;
+    const TargetSizes known = {r->o->sizes, longest_row, r};
+    TargetLaunches all[MACHINES_MAX] = {{0}};
+    if (!on->launches(r->c, r->p, k, &known, all)) return false;
+    for (int i = 0; i < all[0].n; i++) {
+        const TargetLaunch *l = &all[0].v[i];
+        Row row = {.name = l->name, .launch = l, .built = report_built(r, l->name)};
+        for (int m = 0; m < on->n_devices; m++)
+            if (!time_launch(r, &all[m].v[i], row.built, &on->devices[m], &row.on[m])) return false;
+        vec_push(r->a, rows, row);
+    }
+    return true;
+}
+
+/* ---- calls -------- */
+/* The time of a library's product, or of a copy or ranks, by the bytes and operations of the step.
+ * False: a size is not known. */
+static bool time_call(const Report *r, PStep *s, const TargetDevice *d, Time *t) {
+    StepCost c = report_step_cost(r, s);
+    int64_t read, written, flops;
+    if (!report_value(r, c.read, &read) || !report_value(r, c.written, &written) ||
+        !report_value(r, c.flops, &flops))
+        return false;
+    *t = (Time){.by = BY_MEMORY};
+    t->bound[BY_MEMORY] = (double)(read + written) / (d->bytes_per_s * d->copy_part);
+    if (s->kind == PS_GEMM) {
+        PStep *one[] = {s};
+        const PGroup alone = {.steps = {one, 1, 1}};
+        RtGroupCost cost, group;
+        const bool low = r->p->tf32 || r->p->bufs.v[s->bufs[0]]->dt != DT_F32;
+        if (!report_group_cost(r, &alone, d, &cost)) return false;
+        double ns = cost.apart_ns;
+        if (s->group && report_group_cost(r, s->group, d, &group) && rt_group_pays(&group))
+            ns = group.together_ns;
+        t->bound[BY_PRODUCT] = longer(ns - RT_PRODUCT_NS, 0) * 1e-9;
+        if (!low) t->bound[BY_ARITHMETIC] = (double)flops / (d->flops_per_s * d->product_part);
+    }
+    finish(t, d);
+    return true;
+}
+
+/* Whether an earlier product's call makes the step's too. */
+static bool is_made_before(const Report *r, const PStep *s) {
+    RtGroupCost c;
+    return s->group && !plan_leads_group(s) && report_group_cost(r, s->group, report_roof(r), &c) &&
+           rt_group_pays(&c);
+}
+
+/* The rows of a step; none where another step does its work, or the host. False: a size is not
+ * known. */
+static bool rows_of(const Report *r, PStep *s, Rows *rows) {
+    const Target *on = r->o->roof;
+    const bool call = s->kind == PS_GEMM || s->kind == PS_RANK || s->kind == PS_COPY;
+    if (report_is_covered(r, s) || is_made_before(r, s)) return true;
+    if (s->kernel && !report_is_library_spmm(r, s)) return add_kernel(r, s->kernel, rows);
+    if (!call && !s->kernel) return true;
+    Row row = {.name = cg_step_name(s)};
+    for (int m = 0; m < on->n_devices; m++)
+        if (!time_call(r, s, &on->devices[m], &row.on[m])) return false;
+    vec_push(r->a, rows, row);
+    return true;
+}
+
+/* ---- text -------- */
+static double us(double seconds) {
+    return 1e6 * seconds;
+}
+
+/* Prints one launch or call: its time on each machine, then what the first one's is made of. */
+static void print_row(Report *r, const Row *row) {
+    const Target *on = r->o->roof;
+    const Time *t = &row->on[0];
+    const char *before = "";
+    sb_printf(r->b, "      %s:", row->name);
+    for (int m = 0; m < on->n_devices; m++)
+        sb_printf(r->b, "%s %.3g us", m ? "," : "", us(row->on[m].all));
+    sb_printf(r->b, " by %s\n", bound_words[t->by].text);
+    if (row->launch) {
+        sb_printf(r->b, "        %lld blocks", (long long)row->launch->blocks);
+        if (row->built)
+            sb_printf(r->b, ", %d registers, %d B shared", row->built->registers,
+                      row->built->shared_bytes);
+        sb_printf(r->b, ", %.3g waves, %.3g kB in flight\n", t->waves, 1e-3 * t->in_flight);
+    }
+    sb_puts(r->b, "        us");
+    for (int i = 0; i < N_BOUNDS; i++) {
+        if (t->bound[i] <= 0) continue;
+        sb_printf(r->b, "%s %s %.3g", before, bound_words[i].text, us(t->bound[i]));
+        before = ",";
+    }
+    sb_puts(r->b, "\n");
+}
+
+/* ---- JSON -------- */
+static int64_t ns(double seconds) {
+    return (int64_t)(1e9 * seconds + 0.5);
+}
+
+static void json_row(Report *r, const Row *row) {
+    const Target *on = r->o->roof;
+    json_object(r->j, NULL);
+    json_text(r->j, "name", row->name);
+    if (row->launch) json_int(r->j, "blocks", row->launch->blocks);
+    if (row->built) json_int(r->j, "registers", row->built->registers);
+    if (row->built) json_int(r->j, "shared_bytes", row->built->shared_bytes);
+    json_array(r->j, "on");
+    for (int m = 0; m < on->n_devices; m++) {
+        const Time *t = &row->on[m];
+        json_object(r->j, NULL);
+        json_int(r->j, "ns", ns(t->all));
+        json_text(r->j, "by", bound_words[t->by].text);
+        for (int i = 0; i < N_BOUNDS; i++)
+            if (t->bound[i] > 0) json_int(r->j, bound_words[i].key, ns(t->bound[i]));
+        if (row->launch) json_int(r->j, "waves_percent", (int64_t)(100 * t->waves + 0.5));
+        if (row->launch) json_int(r->j, "in_flight_bytes", (int64_t)t->in_flight);
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_end(r->j);
+}
+
+/* ---- all -------- */
+/* The rows of all steps of a phase, and its time on each machine. False: a size is not known. */
+static bool rows_of_phase(const Report *r, const PPhase *ph, Rows *rows, double *all) {
+    const Target *on = r->o->roof;
+    for (int i = 0; i < ph->steps.n; i++)
+        if (!rows_of(r, ph->steps.v[i], &rows[i])) return false;
+    for (int m = 0; m < on->n_devices; m++) {
+        all[m] = 0;
+        for (int i = 0; i < ph->steps.n; i++)
+            for (int k = 0; k < rows[i].n; k++) all[m] += rows[i].v[k].on[m].all;
+    }
+    return true;
+}
+
+static void print_phase(Report *r, const PPhase *ph, const Rows *rows, const double *all) {
+    const Target *on = r->o->roof;
+    sb_printf(r->b, "  @%s:", ph->name);
+    for (int m = 0; m < on->n_devices; m++)
+        sb_printf(r->b, "%s %.4g us on an %s", m ? "," : "", us(all[m]), on->devices[m].name);
+    sb_puts(r->b, "\n");
+    for (int i = 0; i < ph->steps.n; i++) {
+        if (rows[i].n) sb_printf(r->b, "    %d %s\n", i, cg_step_name(ph->steps.v[i]));
+        for (int k = 0; k < rows[i].n; k++) print_row(r, &rows[i].v[k]);
+    }
+}
+
+static void json_phase(Report *r, const PPhase *ph, const Rows *rows, const double *all) {
+    const Target *on = r->o->roof;
+    json_object(r->j, NULL);
+    json_text(r->j, "phase", ph->name);
+    json_array(r->j, "on_ns");
+    for (int m = 0; m < on->n_devices; m++) json_int(r->j, NULL, ns(all[m]));
+    json_end(r->j);
+    json_array(r->j, "steps");
+    for (int i = 0; i < ph->steps.n; i++) {
+        json_object(r->j, NULL);
+        json_int(r->j, "step", i);
+        json_text(r->j, "name", cg_step_name(ph->steps.v[i]));
+        json_text(r->j, "lines", cg_step_lines(r->p->m, r->a, ph->steps.v[i], false));
+        json_array(r->j, "launches");
+        for (int k = 0; k < rows[i].n; k++) json_row(r, &rows[i].v[k]);
+        json_end(r->j);
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_end(r->j);
+}
+
+/* Prints what all phases have in common: the machines, and whose registers they are. */
+static void print_head(Report *r) {
+    const Target *on = r->o->roof;
+    if (!r->j) {
+        sb_puts(r->b, "times: predicted, not measured");
+        if (!r->o->built)
+            sb_printf(r->b, "; %d registers a thread assumed: %s", ASSUMED_REGISTERS,
+                      r->o->not_built ? r->o->not_built : "--report=times asks nvcc");
+        sb_puts(r->b, "\n");
+        return;
+    }
+    json_object(r->j, "times");
+    json_text(r->j, "not_built", r->o->built ? NULL : r->o->not_built);
+    json_int(r->j, "assumed_registers", r->o->built ? 0 : ASSUMED_REGISTERS);
+    json_array(r->j, "machines");
+    for (int m = 0; m < on->n_devices; m++) json_text(r->j, NULL, on->devices[m].name);
+    json_end(r->j);
+    json_array(r->j, "phases");
+}
+
+/* Prints the report: of all phases that do not depend on sizes that only data tell; nothing, if the
+ * program is for no device. */
+void report_times(Report *r) {
+    const Target *on = r->o->roof;
+    if (!on || !on->launches || !r->o->sizes) return;
+    print_head(r);
+    for (int i = 0; i < r->p->phases.n; i++) {
+        const PPhase *ph = r->p->phases.v[i];
+        Rows *rows = NEWN(r->a, Rows, (size_t)ph->steps.n + 1);
+        double *all = NEWN(r->a, double, (size_t)on->n_devices);
+        const bool known = rows_of_phase(r, ph, rows, all);
+        if (known && r->j) json_phase(r, ph, rows, all);
+        if (known && !r->j) print_phase(r, ph, rows, all);
+        if (!known && !r->j) sb_printf(r->b, "  @%s: only data tell its sizes\n", ph->name);
+    }
+    if (!r->j) return;
+    json_end(r->j);
+    json_end(r->j);
+}
