@@ -409,7 +409,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
     TEXT(at, "", "for a model of the future: predict all rows at this date")                       \
     INT(threads, 0, 0, 4096, "number of threads, 0 = one per core; results do not depend on it")   \
-    INT(workers, -1, -1, 16,                                                                       \
+    INT(workers, -1, -1, 64,                                                                       \
         "threads that make batches ahead of the steps, -1 = the model's; results do not depend "   \
         "on it")                                                                                   \
     INT(serial_ns, -1, -1, INT64_MAX,                                                              \

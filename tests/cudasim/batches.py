@@ -55,6 +55,19 @@ def a_step_waits_for_nothing(sim):
     assert now["device_to_device"] == 20, now  # the loss is noted
 
 
+class Pipeline(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("batches", ctypes.c_int64), ("workers", ctypes.c_int64)] + \
+               [(n, ctypes.c_double) for n in ("prepare_s", "worker_wait_s", "step_wait_s")]
+
+
+def all_threads_but_one_make_batches(cpu, sim):
+    """A device makes steps faster than a thread makes batches; and the model's own steps take the rest of the time."""
+    for lib, more, want in ((cpu, {}, 2), (sim, {}, 4), (sim, {"workers": 3}, 3), (cpu, {"workers": 3}, 3)):
+        t, p = batches.Trainer(lib, "shop", threads=5, **more), Pipeline(ctypes.sizeof(Pipeline))
+        t.step()
+        assert lib.gnnc_trainer_pipeline(t.t, ctypes.byref(p)) == 0 and p.workers == want, (p.workers, want)
+
+
 def a_bucket_is_replayed(sim, data, want):
     want = buckets_are_replayed(batches.Trainer, sim, data, gathers=1, want=want)
     assert sim.cudasim_count().contents.ends > 0  # sizes that differ from step to step share what was chosen
@@ -177,6 +190,7 @@ def main():
                 if name == "shop":
                     a_step_waits_for_nothing(sim)
                     resumed_in_mid_epoch(cpu, sim)
+                    all_threads_but_one_make_batches(cpu, sim)
         around.events("mail", True)
         cpu, sim = (written(build, "mail", around.EVENTS % ("[-1]", ""), device) for device in ("cpu", "cuda"))
         for _ in orders(sim, 2):
