@@ -100,12 +100,13 @@ bool loop_fits_lanes(const Target *on, int64_t n_columns, int max_pack) {
     return n_columns <= on->lanes * pack;
 }
 
-/* How many loops over entries each thread of the team runs as a whole, since they are not shared.
- */
+/* How many loops over entries, or over a part of a long sum, each thread of the team runs as a
+ * whole, since they are not shared. */
 static int count_serial_loops(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
-        n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_EACH;
+        const bool is_long = s->range == LR_SEGMENT || (s->range == LR_CHUNK && !s->sched.vector);
+        n += s->kind == L_FOR && is_long && s->sched.share == LS_EACH;
         if (loop_has_body(s)) n += count_serial_loops(s->body);
     }
     return n;
