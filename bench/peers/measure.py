@@ -34,33 +34,34 @@ def count(call, cuda, compiled):
     return n
 
 
-def timed(call, sync):
-    """(seconds, result) of one call."""
+def timed(call, sync, times=1):
+    """(seconds of a call, result) of so many calls, waited for together."""
     sync()
     start = time.perf_counter()
-    result = call()
+    for _ in range(times): result = call()
     sync()
-    return time.perf_counter() - start, result
+    return (time.perf_counter() - start) / times, result
 
 def quartiles(name, seconds):
     t, n = sorted(seconds), len(seconds)
     return {f'{name}_ms': round(1e3 * t[n // 2], 4), f'{name}_q1_ms': round(1e3 * t[n // 4], 4), f'{name}_q3_ms': round(1e3 * t[3 * n // 4], 4)}
 
-def phases(phase, epochs, net, step, infer, sync=lambda: None, warm_up=5):
-    """Columns of the phases asked for: the first call, then medians of the epochs after warm_up more, of 20 inferences."""
+def phases(phase, epochs, net, step, infer, sync=lambda: None, warm_up=5, together=1):
+    """Columns of the phases asked for: the first call, then medians of the epochs after warm_up more, of 20 inferences.
+    together: so many calls are waited for at once; on a GPU a wait for each would be timed, too."""
     out = {}
     if phase != 'infer':
         first, loss = timed(step, sync)
         for _ in range(warm_up): step()
         seconds = []
-        for _ in range(epochs):
-            t, loss = timed(step, sync)
+        for _ in range(max(1, epochs // together)):
+            t, loss = timed(step, sync, together)
             seconds.append(t)
         out.update(first_step_s=round(first, 3), **quartiles('train', seconds), loss=float(loss.detach()))
     net.eval()
     if phase != 'train':
         first, _ = timed(infer, sync)
-        out.update(first_infer_s=round(first, 3), **quartiles('infer', [timed(infer, sync)[0] for _ in range(20)]))
+        out.update(first_infer_s=round(first, 3), **quartiles('infer', [timed(infer, sync, together)[0] for _ in range(max(2, 20 // together))]))
     return out
 
 def steps(n, loader, step):

@@ -1,6 +1,6 @@
 /* A synthetic graph of a given size as a data directory (docs/data.md) and as the .npy files that
  * the scripts of bench/peers read: power-law popularity, two of three edges within a class,
- * features that tell the class apart.
+ * features that tell the class apart.  Ids say nothing of popularity, as in most data.
  *
  *     graph OUT NODES EDGES FEATURES CLASSES      EDGES before both directions are stored
  *
@@ -25,6 +25,7 @@ static double uniform(uint64_t stream, uint64_t i) {
 typedef struct {
     const char *out;
     long long n, e, f, c, kept; /* kept: edges stored */
+    long long step;             /* prime to n: rank r has the id r * step % n */
     uint64_t *key;              /* [kept] src * n + dst, ascending */
 } Graph;
 
@@ -56,6 +57,21 @@ static long long class_of(const Graph *g, long long v) {
     return v % g->c;
 }
 
+static long long common_divisor(long long x, long long y) {
+    return y ? common_divisor(y, x % y) : x;
+}
+
+/* The golden section of n, or the next number that is prime to n. */
+static long long step_of(long long n) {
+    long long s = (long long)(.6180339887 * (double)n);
+    for (s += s < 1; common_divisor(s, n) > 1;) s++;
+    return s;
+}
+
+static long long id_of(const Graph *g, long long rank) {
+    return rank * g->step % g->n;
+}
+
 /* Popularity falls with a power of the node's rank: a node is uniform^2.5 of the way. */
 static long long popular(const Graph *g, uint64_t i, long long same_class_as) {
     long long v = (long long)((double)g->n * pow(uniform(2, i), 2.5));
@@ -76,6 +92,7 @@ static int make_edges(Graph *g) {
         long long s = (long long)((double)g->n * uniform(1, (uint64_t)i));
         long long d = popular(g, (uint64_t)i, uniform(3, (uint64_t)i) < .65 ? s : -1);
         if (s == d) continue;
+        s = id_of(g, s), d = id_of(g, d);
         g->key[n++] = (uint64_t)s * (uint64_t)g->n + (uint64_t)d;
         g->key[n++] = (uint64_t)d * (uint64_t)g->n + (uint64_t)s;
     }
@@ -106,9 +123,11 @@ static int write_nodes(const Graph *g) {
     FILE *label = npy(g, "label", "<i4", g->n, 0), *split = npy(g, "split", "|i1", g->n, 0),
          *idx[3];
     if (!x || !y || !label || !split) return 0;
-    long long count[3] = {0};
+    long long count[3] = {0}, *rank = malloc((size_t)g->n * sizeof *rank);
+    if (!rank) return 0;
+    for (long long r = 0; r < g->n; r++) rank[id_of(g, r)] = r;
     for (long long v = 0; v < g->n; v++) {
-        int64_t c = class_of(g, v);
+        int64_t c = class_of(g, rank[v]);
         int32_t c32 = (int32_t)c;
         double u = uniform(4, (uint64_t)v);
         int8_t s = u < .54 ? 1 : u < .72 ? 2 : 3;
@@ -122,6 +141,7 @@ static int write_nodes(const Graph *g) {
             fwrite(&z, sizeof z, 1, x);
         }
     }
+    free(rank);
     for (int s = 0; s < 3; s++) {
         if (!(idx[s] = npy(g, part[s], "<i8", count[s], 0))) return 0;
         for (int64_t v = 0; v < g->n; v++) {
@@ -158,6 +178,7 @@ int main(int argc, char **argv) {
     }
     g.n = atoll(argv[2]), g.e = atoll(argv[3]), g.f = atoll(argv[4]), g.c = atoll(argv[5]);
     if (g.n < 1 || g.n > INT32_MAX || g.e < 0 || g.f < 1 || g.c < 1) return 2;
+    g.step = step_of(g.n);
     int ok = make_edges(&g) && write_edges(&g) && write_nodes(&g) && write_schema(&g);
     free(g.key);
     if (ok) printf("%lld nodes, %lld edges\n", g.n, g.kept);
