@@ -142,8 +142,7 @@ static int longest_stage(Loops *l, const RowStatements *r, int first) {
     for (int end = first; end < r->stmts.n;) {
         end = next_stage_end(r, end);
         const LKernel *k = make_stage(r, first, end, 0);
-        bool has_entries =
-            loop_has_range(k->body, LR_SEGMENT) || loop_has_range(k->body, LR_CHUNK);
+        bool has_entries = loop_has_range(k->body, LR_SEGMENT) || loop_has_range(k->body, LR_CHUNK);
         if (is_parallel_enough(l, k) || (best_end == 0 && !has_entries))
             best_end = end;
         else if (best_end)
