@@ -36,9 +36,16 @@ static bool adds_partials(const PStep *s) {
     return false;
 }
 
+/* The number of an operation among those of all functions. */
+static int key_of(const FusionFacts *f, const Op *op) {
+    int key = op->id;
+    for (int i = 0; f->m->funcs.v[i] != op->func; i++) key += f->m->funcs.v[i]->n_ops;
+    return key;
+}
+
 /* Adds the step's number to the list of steps that compute op, once. */
 static void record_computed(const Report *r, FusionFacts *f, const Op *op, int step) {
-    StepList *l = &f->computed_in[op->id];
+    StepList *l = &f->computed_in[key_of(f, op)];
     if (l->n == 0 || l->v[l->n - 1] != step) vec_push(r->a, l, step);
 }
 
@@ -48,7 +55,7 @@ static void record_step(const Report *r, FusionFacts *f, int step) {
     const PStep *s = f->ph->steps.v[step];
     Ops *results = &f->results[step];
     *results = results_of(r, s);
-    for (int i = 0; i < results->n; i++) f->is_stored[results->v[i]->id] = true;
+    for (int i = 0; i < results->n; i++) f->is_stored[key_of(f, results->v[i])] = true;
     for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
         record_computed(r, f, s->kernel->computes.v[i], step);
     for (int i = 0; i < results->n; i++)
@@ -59,17 +66,24 @@ static void record_step(const Report *r, FusionFacts *f, int step) {
 /* Finds, for one phase, what each step computes and stores and which steps and ops use each value.
  * All reports about fusion and stored values start from these facts. */
 FusionFacts fusion_analyze(const Report *r, const PPhase *ph) {
-    func_number(ph->func);
-    size_t n = (size_t)ph->func->n_ops + 1;
-    FusionFacts f = {.ph = ph};
+    const Module *m = r->p->m;
+    size_t n = 1;
+    FusionFacts f = {.ph = ph, .m = m};
+    for (int i = 0; i < m->funcs.n; i++) { /* a loop's steps are for operations of its body */
+        func_number(m->funcs.v[i]);
+        n += (size_t)m->funcs.v[i]->n_ops;
+    }
     f.results = NEWN(r->a, Ops, (size_t)ph->steps.n + 1);
     f.is_stored = NEWN(r->a, bool, n);
     f.computed_in = NEWN(r->a, StepList, n);
     f.users = NEWN(r->a, Ops, n);
     for (int i = 0; i < ph->steps.n; i++) record_step(r, &f, i);
-    for (const Op *u = ph->func->first; u; u = u->next)
-        for (int k = 0; k < u->n_in; k++)
-            if (!has_op(&f.users[u->in[k]->id], u)) vec_push(r->a, &f.users[u->in[k]->id], u);
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *u = m->funcs.v[i]->first; u; u = u->next)
+            for (int k = 0; k < u->n_in; k++) {
+                Ops *users = &f.users[key_of(&f, u->in[k])];
+                if (!has_op(users, u)) vec_push(r->a, users, u);
+            }
     return f;
 }
 
@@ -109,7 +123,7 @@ Ops fusion_elided(const Report *r, const FusionFacts *f, int step) {
     const LKernel *k = f->ph->steps.v[step]->kernel;
     for (int i = 0; k && i < k->computes.n; i++) {
         const Op *op = k->computes.v[i];
-        if (would_be_stored(op) && !f->is_stored[op->id]) vec_push(r->a, &out, op);
+        if (would_be_stored(op) && !f->is_stored[key_of(f, op)]) vec_push(r->a, &out, op);
     }
     return out;
 }
@@ -121,7 +135,7 @@ const Expr *fusion_saved_bytes(const Report *r, const FusionFacts *f, int step) 
     const Expr *e = expr_const(r->a, 0);
     for (int i = 0; i < elided.n; i++) {
         const Op *op = elided.v[i];
-        int times = f->computed_in[op->id].v[0] == step ? 2 : 1;
+        int times = f->computed_in[key_of(f, op)].v[0] == step ? 2 : 1;
         const Expr *count = type_count(r->a, &op->type);
         e = expr_add(r->a, e,
                      expr_mul(r->a, count, expr_const(r->a, times * dtype_bytes(op->type.dt))));
@@ -150,7 +164,7 @@ static const char *position_text(const Report *r, const Op *op) {
 
 /* Whether step number `step` computes op. */
 static bool is_computed_in(const FusionFacts *f, const Op *op, int step) {
-    const StepList *l = &f->computed_in[op->id];
+    const StepList *l = &f->computed_in[key_of(f, op)];
     for (int i = 0; i < l->n; i++)
         if (l->v[i] == step) return true;
     return false;
@@ -192,8 +206,8 @@ static bool add_unfused_reasons(const Report *r, const FusionFacts *f, const Op 
  * that compute or store `root` themselves do not read it. */
 static void add_reasons_of_user(const Report *r, const FusionFacts *f, const Op *root,
                                 const Op *user, Reasons *out) {
-    for (int i = 0; i < f->computed_in[user->id].n; i++) {
-        int step = f->computed_in[user->id].v[i];
+    for (int i = 0; i < f->computed_in[key_of(f, user)].n; i++) {
+        int step = f->computed_in[key_of(f, user)].v[i];
         const PStep *s = f->ph->steps.v[step];
         const char *at = position_text(r, user);
         if (is_computed_in(f, root, step) || has_op(&f->results[step], root)) continue;
@@ -212,13 +226,15 @@ static void add_reasons_of_user(const Report *r, const FusionFacts *f, const Op 
  * a view of it. Views are followed recursively. */
 static void add_reasons(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
                         Reasons *out) {
-    const Ops *users = &f->users[value->id];
+    const Ops *users = &f->users[key_of(f, value)];
     for (int i = 0; i < users->n; i++) {
         const Op *u = users->v[i];
         if (u->kind == OP_OUTPUT)
             add_reason_text(r, out, arena_printf(r->a, "output \"%s\"", u->name));
         else if (u->kind == OP_ASSIGN)
             add_reason_text(r, out, arena_printf(r->a, "next value of %s", u->var->path));
+        else if (u->kind == OP_NEXT)
+            add_reason_text(r, out, "the loop's next iteration has it");
         else if (op_has(u, OPT_EFFECT))
             add_reason_text(r, out, arena_printf(r->a, "the host needs it%s", position_text(r, u)));
         else
@@ -231,9 +247,9 @@ static void add_reasons(const Report *r, const FusionFacts *f, const Op *value, 
  * for the next loop. */
 static void add_reasons_within(const Report *r, const FusionFacts *f, const Op *value,
                                Reasons *out) {
-    const Ops *users = &f->users[value->id];
+    const Ops *users = &f->users[key_of(f, value)];
     for (int i = 0; i < users->n; i++)
-        if (f->computed_in[users->v[i]->id].n)
+        if (f->computed_in[key_of(f, users->v[i])].n)
             add_reason(r, out,
                        (Reason){arena_printf(r->a, "read again in its own kernel%s",
                                              position_text(r, users->v[i])),

@@ -16,11 +16,12 @@ typedef VEC(Reason) Reasons;
 
 /* What each step of a phase computes and stores. */
 typedef struct {
+    const Module *m;
     const PPhase *ph;
     Ops *results;          /* by step: the values it leaves in memory */
-    bool *is_stored;       /* by Op.id: some step leaves it in memory */
-    StepList *computed_in; /* by Op.id: steps that compute it, in order */
-    Ops *users;            /* by Op.id: the ops that read it, each once */
+    bool *is_stored;       /* by operation: some step leaves it in memory */
+    StepList *computed_in; /* by operation: steps that compute it, in order */
+    Ops *users;            /* by operation: the ops that read it, each once */
 } FusionFacts;
 
 /* Finds the facts about a phase. */
