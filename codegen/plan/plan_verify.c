@@ -36,6 +36,11 @@ static bool plan_error(Check *c, const char *fmt, ...) {
     return c->ok = false;
 }
 
+/* Checks a step that is wrong for the reason `misfit`, if there is one. */
+static bool check_fit(Check *c, const char *misfit) {
+    return !misfit || plan_error(c, "%s", misfit);
+}
+
 /* Whether phases write buffers of this kind, rather than finding them filled. */
 static bool is_phase_written(const PBuf *b) {
     return b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
@@ -170,14 +175,11 @@ static bool check_clear_padding(Check *c) {
     return check_kernel_call(c, clear->kernel, clear->bufs, clear->n_bufs);
 }
 
-/* Checks that the maps by whose entries rows are divided, and the space of the rows that processes
- * own, have these rows. */
+/* Checks that the maps by whose entries rows are divided have these rows. */
 static bool check_divided_rows(Check *c, const PStep *s) {
     for (int i = 0; i < s->balance.n; i++)
         if (!s->extent || !expr_eq(s->balance.v[i]->to->size, s->extent))
             return plan_error(c, "its rows are divided by entries of other rows");
-    if (s->balance.n && s->partition && !expr_eq(s->partition->size, s->extent))
-        return plan_error(c, "processes own other rows than it computes");
     return true;
 }
 
@@ -190,7 +192,7 @@ static bool check_extents(Check *c, const PStep *s) {
         if (!rows != !s->extent || (rows && !expr_eq(rows, s->extent)))
             return plan_error(c, "it is run for another number of rows than its loops have");
     }
-    return check_divided_rows(c, s);
+    return check_divided_rows(c, s) && check_fit(c, plan_own_misfit(c->c->a, c->p, s));
 }
 
 /* Checks a step that runs a kernel: what it reads is there, and what it writes may be. */
@@ -271,11 +273,6 @@ static bool check_sparse_product(Check *c) {
     return check_left_to_library(c, c->step);
 }
 
-/* Checks a step that is wrong for the reason `misfit`, if there is one. */
-static bool check_fit(Check *c, const char *misfit) {
-    return !misfit || plan_error(c, "%s", misfit);
-}
-
 /* Checks that the last of the step's buffers, its result, is none of the others. */
 static bool check_result_apart(Check *c) {
     const PStep *s = c->step;
@@ -314,6 +311,10 @@ static bool check_copy(Check *c) {
     if (s->op->kind != OP_LOOP) c->holds[s->bufs[1]].value = s->op->in[0];
     const PBuf *from = c->p->bufs.v[s->bufs[0]], *to = c->p->bufs.v[s->bufs[1]];
     bool fit = from->dt == to->dt && expr_eq(from->count, to->count);
+    bool of_rows =
+        from->type.rank && s->partition && expr_eq(from->type.dim[0]->size, s->partition->size);
+    if (s->partition && !s->partials && !of_rows)
+        return plan_error(c, "processes own other rows than it copies");
     return fit || plan_error(c, "%s and %s differ in size", from->name, to->name);
 }
 

@@ -2,6 +2,8 @@
  * have been edited.  What a library's product or the runtime reads and writes follows from the
  * operation that the step is for; so a step whose numbers say something else is wrong. */
 #include "codegen/plan/plan.h"
+#include "codegen/plan_passes/plan_order.h"
+#include "runtime/exec/blocks.h"
 
 /* One dimension of an array: its size, and the distance of neighbours in elements. */
 typedef struct {
@@ -104,6 +106,46 @@ const char *plan_rank_misfit(Arena *a, const Plan *p, const PStep *s) {
     bool fits = plan_holds_elements(a, x, n, s->op->in[0]) &&
                 plan_holds_elements(a, mask, n, s->op->in[1]) && expr_eq(n, ranks->count);
     return fits ? NULL : "a buffer has another size than what is ranked";
+}
+
+/* Whether a buffer that the kernel writes has a value for each iteration, or so many for each row
+ * of the space. */
+static bool writes_rows_of(const Plan *p, const PStep *s) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        if (s->kernel->bufs.v[i]->written && b->type.rank &&
+            expr_eq(b->type.dim[0]->size, s->partition->size) && expr_eq(b->count, s->extent))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the kernel is told where sums over rows of the space are cut. */
+static bool is_cut_for(const Plan *p, const PStep *s) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        if (b->kind == PB_CUTS && b->space == s->partition) return true;
+    }
+    return false;
+}
+
+/* Whether the kernel runs as often as the space that processes own has rows, or cuts. */
+static bool runs_for_own(const Plan *p, const PStep *s) {
+    if (!s->extent) return false;
+    if (s->partials) return is_number(s->extent, RT_SUM_CHUNKS) && is_cut_for(p, s);
+    return expr_eq(s->extent, s->partition->size) || (!s->balance.n && writes_rows_of(p, s));
+}
+
+const char *plan_own_misfit(Arena *a, const Plan *p, const PStep *s) {
+    if (!s->partition) return NULL;
+    bool fits = runs_for_own(p, s);
+    if (fits && !p->scheduled_for) { /* else loops do not show their rows */
+        StepAccesses t = plan_step_accesses_where_run(a, p, s);
+        const Space *rows = plan_kernel_rows(p, s, &t);
+        fits = rows && t.by_chunk == s->partials &&
+               (s->partials ? rows == s->partition : expr_eq(rows->size, s->partition->size));
+    }
+    return fits ? NULL : "processes own other rows than it computes";
 }
 
 const Expr *plan_kernel_extent(Arena *a, const LKernel *k) {

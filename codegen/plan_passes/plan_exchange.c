@@ -194,9 +194,7 @@ static const LStmt *chunk_loop(const LStmt *s) {
     return NULL;
 }
 
-/* The space whose rows the kernel computes one by one or sums in chunks, so that each process can
- * do its own; NULL: every process runs the kernel on all rows. */
-static Space *kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
+Space *plan_kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
     if (!t->rows) return NULL;
     if (t->by_chunk) {
         const LStmt *c = chunk_loop(s->kernel->body);
@@ -236,7 +234,7 @@ static bool only_sums(const LStmt *s) {
 
 /* Finds which rows a kernel computes, and which it reads. */
 static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to) {
-    to->rows = kernel_rows(p, s, &to->touch);
+    to->rows = plan_kernel_rows(p, s, &to->touch);
     to->partials = to->rows && to->touch.by_chunk;
     to->adds = to->partials && only_sums(s->kernel->body);
     if (!to->rows) return;
@@ -274,12 +272,7 @@ static void add_full_reads(Arena *a, const PStep *s, ReadStep *to) {
 
 /* Finds the rows that a step computes and reads. */
 static ReadStep analyze_step(Arena *a, const Plan *p, const PStep *s) {
-    ReadStep to = {.touch = plan_step_accesses(a, p, s)};
-    if (s->pred >= 0) { /* its rows are as good as any others */
-        PStep always = *s;
-        always.pred = -1;
-        to.touch = plan_step_accesses(a, p, &always);
-    }
+    ReadStep to = {.touch = plan_step_accesses_where_run(a, p, s)};
     if (s->kind == PS_KERNEL) analyze_kernel(a, p, s, &to);
     if (s->kind == PS_GEMM) analyze_product(a, p, s, &to);
     if (s->kind != PS_COPY) add_full_reads(a, s, &to);

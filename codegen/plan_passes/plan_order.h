@@ -22,6 +22,11 @@ typedef struct {
 
 /* How step s accesses its buffers. */
 StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s);
+/* The same where its condition holds: its rows are then as good as any others. */
+StepAccesses plan_step_accesses_where_run(Arena *a, const Plan *p, const PStep *s);
+/* The space whose rows the kernel computes one by one or sums in chunks, so that each process can
+ * do its own; NULL: every process runs the kernel on all rows.  (plan_exchange.c) */
+Space *plan_kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t);
 
 /* Whether the step reads or writes the buffer, or is run only under it as a condition. */
 bool plan_step_accesses_buf(const PStep *s, int buf);

@@ -130,13 +130,17 @@ static void analyze_gemm(Arena *a, const Plan *p, const PStep *s, StepAccesses *
     t->at[2] = z_rows ? AT_ROW : AS_PARTIAL_SUM;
 }
 
-/* Finds how a step accesses its buffers. */
-StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s) {
+StepAccesses plan_step_accesses_where_run(Arena *a, const Plan *p, const PStep *s) {
     StepAccesses t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
                       .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};
     for (int i = 0; i < s->n_bufs; i++) t.written[i] = plan_step_writes_at(s, i);
     if (s->kind == PS_KERNEL) analyze_kernel(p, s, &t);
     if (s->kind == PS_GEMM) analyze_gemm(a, p, s, &t);
+    return t;
+}
+
+StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s) {
+    StepAccesses t = plan_step_accesses_where_run(a, p, s);
     if (s->pred >= 0) t.rows = NULL;
     return t;
 }
