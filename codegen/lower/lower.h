@@ -385,6 +385,11 @@ bool cg_concat_continues(const Op *op, const Op *outer);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
+/* The operand that the product of a contraction reads as its matrix A (i = 0) or B (1). */
+const Op *cg_gemm_operand(const Op *op, int i);
+/* Sizes and strides of that product, where A and B lie in the order of the dimensions of types x
+ * and y. False: it cannot read these so. */
+bool cg_gemm_sizes(Arena *a, const Op *op, const Type *x, const Type *y, PGemm *to);
 /* Appends a kernel that writes op to a new buffer in another layout, whose extra dimensions are
  * broadcast; returns the buffer. owner: the op that the copy is made for, which names it. */
 int cg_materialize_as(Lower *lo, const Op *op, const Type *layout, const Op *owner,

@@ -188,14 +188,39 @@ static void choose_k_group_order(SpaceGroups *g, const Type *x, const Type *y) {
         g->k = k;
 }
 
+const Op *cg_gemm_operand(const Op *op, int i) {
+    return op->in[i ^ swaps_operands(op)];
+}
+
+bool cg_gemm_sizes(Arena *a, const Op *op, const Type *x, const Type *y, PGemm *to) {
+    const Type *c = &op->type;
+    SpaceGroups g = classify_spaces(x, y, c);
+    if (!is_readable_layout(x, &g.batch, &g.m, &g.k) ||
+        !is_readable_layout(y, &g.batch, &g.k, &g.n))
+        return false;
+    *to = (PGemm){
+        .batch = group_size(a, &g.batch),
+        .m = group_size(a, &g.m),
+        .n = group_size(a, &g.n),
+        .k = group_size(a, &g.k),
+        .a_batch = group_stride(a, x, &g.batch),
+        .a_row = group_stride(a, x, &g.m),
+        .a_col = group_stride(a, x, &g.k),
+        .b_batch = group_stride(a, y, &g.batch),
+        .b_row = group_stride(a, y, &g.k),
+        .b_col = group_stride(a, y, &g.n),
+        .c_batch = group_stride(a, c, &g.batch),
+        .c_row = group_stride(a, c, &g.m),
+        .long_k = has_data_sized_space(&g.k),
+    };
+    return true;
+}
+
 /* Lowers a contraction to a step that calls a library's matrix product, after kernels that copy
  * operands whose layout does not fit. */
 void cg_lower_gemm(Lower *lo, const Op *op) {
-    Arena *a = lo->a;
-    bool swapped = swaps_operands(op);
-    const Op *x = op->in[swapped], *y = op->in[!swapped];
-    const Type *c = &op->type;
-    SpaceGroups g = classify_spaces(&x->type, &y->type, c);
+    const Op *x = cg_gemm_operand(op, 0), *y = cg_gemm_operand(op, 1);
+    SpaceGroups g = classify_spaces(&x->type, &y->type, &op->type);
     choose_k_group_order(&g, &x->type, &y->type);
     MatrixOperand A = find_or_copy_operand(lo, x, &g.batch, &g.m, &g.k, op, "_a");
     MatrixOperand B = find_or_copy_operand(lo, y, &g.batch, &g.k, &g.n, op, "_b");
@@ -203,19 +228,6 @@ void cg_lower_gemm(Lower *lo, const Op *op) {
     s->bufs[0] = A.buf;
     s->bufs[1] = B.buf;
     s->bufs[2] = cg_buf(lo, op);
-    s->gemm = (PGemm){
-        .batch = group_size(a, &g.batch),
-        .m = group_size(a, &g.m),
-        .n = group_size(a, &g.n),
-        .k = group_size(a, &g.k),
-        .a_batch = group_stride(a, &A.type, &g.batch),
-        .a_row = group_stride(a, &A.type, &g.m),
-        .a_col = group_stride(a, &A.type, &g.k),
-        .b_batch = group_stride(a, &B.type, &g.batch),
-        .b_row = group_stride(a, &B.type, &g.k),
-        .b_col = group_stride(a, &B.type, &g.n),
-        .c_batch = group_stride(a, c, &g.batch),
-        .c_row = group_stride(a, c, &g.m),
-        .long_k = has_data_sized_space(&g.k),
-    };
+    bool ok = cg_gemm_sizes(lo->a, op, &A.type, &B.type, &s->gemm);
+    CTX_HOLDS(lo->c, ok, op->span);
 }

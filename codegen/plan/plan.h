@@ -416,10 +416,10 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it *
 bool plan_verify(Ctx *ctx, const Plan *p);
 bool plan_verify_fusions(Ctx *c, const Plan *p);
 /* What does not fit between the rows that a kernel computes and those that processes own of it; or
- * a library's product, or ranks, and its operation or its buffers; NULL: nothing.
- * (plan_verify_sizes.c) */
+ * a library's product, or ranks, and its operation or its buffers; NULL: nothing.  x, y: the order
+ * in which the product's operands lie.  (plan_verify_sizes.c) */
 const char *plan_own_misfit(Arena *a, const Plan *p, const PStep *s);
-const char *plan_gemm_misfit(Arena *a, const Plan *p, const PStep *s);
+const char *plan_gemm_misfit(Arena *a, const Plan *p, const PStep *s, const Type *x, const Type *y);
 const char *plan_rank_misfit(Arena *a, const Plan *p, const PStep *s);
 /* The number of iterations of the kernel's parallel loops; NULL = it has none. */
 const Expr *plan_kernel_extent(Arena *a, const LKernel *k);

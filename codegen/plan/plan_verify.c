@@ -290,11 +290,29 @@ static bool check_gemm_partition(Check *c) {
            plan_error(c, "processes own other rows than it computes");
 }
 
+/* Whether both types have the same dimensions, in any order. */
+static bool same_spaces(const Type *x, const Type *y) {
+    for (int i = 0; i < x->rank; i++)
+        if (!type_has(y, x->dim[i])) return false;
+    return x->rank == y->rank;
+}
+
+/* The order in which matrix A (i = 0) or B (1) of a product lies: its value's own, or that of a
+ * copy that was made for the product. */
+static const Type *matrix_order(const Check *c, int i) {
+    int buf = c->step->bufs[i];
+    const Type *own = &cg_gemm_operand(c->step->op, i)->type, *copy = &c->p->bufs.v[buf]->type;
+    return c->holds[buf].scratch && same_spaces(copy, own) ? copy : own;
+}
+
 /* Checks a matrix product: its buffers, sizes and strides. */
 static bool check_gemm(Check *c) {
-    return check_gemm_partition(c) && check_runtime_call(c) && check_result_apart(c) &&
-           check_fit(c, plan_gemm_misfit(c->c->a, c->p, c->step)) && check_clear_padding(c) &&
-           check_epilogue(c);
+    const PStep *s = c->step;
+    for (int i = 0; i < 2; i++)
+        if (!check_reads_value(c, s->bufs[i], cg_gemm_operand(s->op, i))) return false;
+    const char *misfit = plan_gemm_misfit(c->c->a, c->p, s, matrix_order(c, 0), matrix_order(c, 1));
+    return check_gemm_partition(c) && check_write(c, s->bufs[2], s->op) && check_result_apart(c) &&
+           check_fit(c, misfit) && check_clear_padding(c) && check_epilogue(c);
 }
 
 /* Checks ranks: their buffers and sizes. */

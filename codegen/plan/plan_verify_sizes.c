@@ -5,11 +5,6 @@
 #include "codegen/plan_passes/plan_order.h"
 #include "runtime/exec/blocks.h"
 
-/* One dimension of an array: its size, and the distance of neighbours in elements. */
-typedef struct {
-    const Expr *n, *stride;
-} Axis;
-
 bool plan_holds_elements(Arena *a, const PBuf *b, const Expr *n, const Op *op) {
     if (expr_eq(n, b->count)) return true;
     if (!op || !expr_eq(n, type_count(a, &op->type))) return false;
@@ -24,51 +19,6 @@ static bool is_number(const Expr *e, int64_t number) {
     return expr_is_const(e, &v) && v == number;
 }
 
-/* The axis whose neighbours are `distance` apart, one of size 1 first; -1 = there is none. */
-static int axis_of_stride(const Axis axis[3], const bool *used, const Expr *distance) {
-    int found = -1;
-    for (int i = 0; i < 3; i++) {
-        bool unit = is_number(axis[i].n, 1);
-        if (used[i]) continue;
-        if (unit && is_number(axis[i].stride, 0)) return i;
-        if (expr_eq(axis[i].stride, distance) && (found < 0 || unit)) found = i;
-    }
-    return found;
-}
-
-/* Whether the axes are those of a dense array, in some order. *count: its number of elements. */
-static bool is_dense(Arena *a, const Axis axis[3], const Expr **count) {
-    bool used[3] = {false};
-    *count = expr_const(a, 1);
-    for (int k = 0; k < 3; k++) {
-        int i = axis_of_stride(axis, used, *count);
-        if (i < 0) return false;
-        used[i] = true;
-        *count = expr_mul(a, *count, axis[i].n);
-    }
-    return true;
-}
-
-/* Number of multiplications of a contraction: one for each element of the result and each summand.
- */
-static const Expr *multiplication_count(Arena *a, const Op *op) {
-    const Type *x = &op->in[0]->type;
-    const Expr *n = type_count(a, &op->type);
-    for (int i = 0; i < x->rank; i++)
-        if (!type_has(&op->type, x->dim[i])) n = expr_mul(a, n, x->dim[i]->size);
-    return n;
-}
-
-/* Whether the product reads this operand as its matrix A, of n_a elements, and the other one as B.
- */
-static bool reads_as_a(Arena *a, const Plan *p, const PStep *s, int operand, const Expr *n_a,
-                       const Expr *n_b) {
-    const Op *x = s->op->in[operand], *y = s->op->in[!operand];
-    return expr_eq(n_a, type_count(a, &x->type)) && expr_eq(n_b, type_count(a, &y->type)) &&
-           plan_holds_elements(a, p->bufs.v[s->bufs[0]], n_a, x) &&
-           plan_holds_elements(a, p->bufs.v[s->bufs[1]], n_b, y);
-}
-
 /* What is wrong with the types of a product's buffers; NULL = nothing. */
 static const char *gemm_type_misfit(const Plan *p, const PStep *s) {
     DType x = p->bufs.v[s->bufs[0]]->dt, y = p->bufs.v[s->bufs[1]]->dt,
@@ -78,23 +28,41 @@ static const char *gemm_type_misfit(const Plan *p, const PStep *s) {
     return z == x || z == DT_F32 ? NULL : "the result is neither f32 nor of the operands' type";
 }
 
-const char *plan_gemm_misfit(Arena *a, const Plan *p, const PStep *s) {
-    const PGemm *g = &s->gemm;
-    const Axis x[3] = {{g->batch, g->a_batch}, {g->m, g->a_row}, {g->k, g->a_col}},
-               y[3] = {{g->batch, g->b_batch}, {g->k, g->b_row}, {g->n, g->b_col}},
-               z[3] = {{g->batch, g->c_batch}, {g->m, g->c_row}, {g->n, expr_const(a, 1)}};
-    const Expr *n_x, *n_y, *n_z,
-        *n = expr_mul(a, expr_mul(a, g->batch, g->m), expr_mul(a, g->n, g->k));
+/* Whether two products are of matrices of the same sizes. */
+static bool same_sizes(const PGemm *x, const PGemm *y) {
+    return expr_eq(x->batch, y->batch) && expr_eq(x->m, y->m) && expr_eq(x->n, y->n) &&
+           expr_eq(x->k, y->k) && x->long_k == y->long_k;
+}
+
+/* Whether two products read and write elements at the same places. */
+static bool same_strides(const PGemm *x, const PGemm *y) {
+    return expr_eq(x->a_batch, y->a_batch) && expr_eq(x->a_row, y->a_row) &&
+           expr_eq(x->a_col, y->a_col) && expr_eq(x->b_batch, y->b_batch) &&
+           expr_eq(x->b_row, y->b_row) && expr_eq(x->b_col, y->b_col) &&
+           expr_eq(x->c_batch, y->c_batch) && expr_eq(x->c_row, y->c_row);
+}
+
+/* Whether the product's three buffers have as many elements as its matrices, which lie as types x
+ * and y say. */
+static bool fits_buffers(Arena *a, const Plan *p, const PStep *s, const Type *x, const Type *y) {
+    PBuf *const *b = p->bufs.v;
+    return plan_holds_elements(a, b[s->bufs[0]], type_count(a, x), cg_gemm_operand(s->op, 0)) &&
+           plan_holds_elements(a, b[s->bufs[1]], type_count(a, y), cg_gemm_operand(s->op, 1)) &&
+           expr_eq(type_count(a, &s->op->type), b[s->bufs[2]]->count);
+}
+
+const char *plan_gemm_misfit(Arena *a, const Plan *p, const PStep *s, const Type *x,
+                             const Type *y) {
+    PGemm is;
     const char *wrong = gemm_type_misfit(p, s);
     if (wrong) return wrong;
-    if (!is_dense(a, x, &n_x) || !is_dense(a, y, &n_y) || !is_dense(a, z, &n_z))
-        return "its strides are not those of matrices without gaps";
-    /* These four numbers say batch, m, n and k: batch * m * n * k / (batch * m * k) = n .. */
-    if (!expr_eq(n, multiplication_count(a, s->op)) || !expr_eq(n_z, type_count(a, &s->op->type)) ||
-        !expr_eq(n_z, p->bufs.v[s->bufs[2]]->count) ||
-        (!reads_as_a(a, p, s, 0, n_x, n_y) && !reads_as_a(a, p, s, 1, n_x, n_y)))
+    if (!cg_gemm_sizes(a, s->op, x, y, &is))
+        return "its operands do not lie as a product can read them";
+    if (!same_sizes(&is, &s->gemm) || !fits_buffers(a, p, s, x, y))
         return "its sizes are not those of its operation and its buffers";
-    return NULL;
+    return same_strides(&is, &s->gemm)
+               ? NULL
+               : "its strides are not those of the values that its buffers hold";
 }
 
 const char *plan_rank_misfit(Arena *a, const Plan *p, const PStep *s) {

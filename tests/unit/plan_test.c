@@ -123,10 +123,10 @@ TEST(broken_plans_are_refused) {
         {other_size, "has another size", NULL},
         {two_names, "under two names", NULL},
         {short_life, "outside of its life", NULL},
-        {no_stride, "its strides are not those of matrices without gaps", NULL},
+        {no_stride, "its strides are not those of the values", NULL},
         {no_buffer, "no such buffer", NULL},
         {broken_kernel, "out of range", NULL},
-        {updated_early, "var_w is read as an operand, which another value", updated},
+        {updated_early, "var_w is read as 'w', which another value", updated},
         {another_value, "is read as 'y', which another value has overwritten", NULL},
     };
     for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, &cases[i]);
