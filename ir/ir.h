@@ -459,7 +459,8 @@ bool space_is_sampled(const Module *m, const Space *s);
 bool space_is_untimed(const Module *m, const Space *s);
 /* By Space.id: do functions read its rows, or those of what is derived from it? */
 const bool *module_reads(const Module *m);
-/* By Space.id: do functions that see the whole graph compute numbers of its rows, which are i32? */
+/* By Space.id: do functions that see the whole graph compute numbers of its rows, which are i32, or
+ * sums over them that are integers? */
 const bool *module_numbers(const Module *m);
 /* Does each batch of m have as many of them as it likes?  Steps over links that draw no neighbours
  * see the whole graph, and links of their own. */

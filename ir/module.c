@@ -211,13 +211,27 @@ const bool *module_reads(const Module *m) {
     return read;
 }
 
+/* Marks, by Space.id, the spaces of whose rows the operation computes numbers that are i32, or sums
+ * that are integers.  What a node sums along its edges is not counted: only with parallel edges are
+ * these more than nodes. */
+static void mark_numbered(bool *numbered, const Op *op) {
+    bool sum = !dtype_is_float(op->type.dt) && (op->kind == OP_CONTRACT || op->red == RED_SUM);
+    if (op->kind == OP_IOTA || op->kind == OP_ARGMAX) numbered[op->over[0]->id] = true;
+    for (int i = 0; i < op->n_over && sum && op->kind == OP_REDUCE; i++)
+        numbered[op->over[i]->id] = true;
+    if (sum && op->kind == OP_SEGMENT && op->map->to->kind != SP_NODE)
+        numbered[op->map->from->id] = true;
+    for (int i = 0; sum && op->kind == OP_CONTRACT && i < op->in[0]->type.rank; i++)
+        if (!type_has(&op->type, op->in[0]->type.dim[i]))
+            numbered[op->in[0]->type.dim[i]->id] = true;
+}
+
 const bool *module_numbers(const Module *m) {
     bool *numbered = NEWN(m->a, bool, (size_t)m->spaces.n + 1);
     for (int i = 0; i < m->funcs.n; i++) {
         const Func *f = m->funcs.v[i];
         bool of_batch = !f->body && module_runs_on_batches(m, f->phase);
-        for (const Op *op = f->first; op && !of_batch; op = op->next)
-            if (op->kind == OP_IOTA || op->kind == OP_ARGMAX) numbered[op->over[0]->id] = true;
+        for (const Op *op = f->first; op && !of_batch; op = op->next) mark_numbered(numbered, op);
     }
     return numbered;
 }

@@ -66,7 +66,7 @@ typedef struct {
     bool varies;           /* each batch has as many of them as it likes */
     bool in_batches;       /* a phase over batches reads along it, or along what it derives */
     bool unread;           /* EDGE of the data, of a program that serves: none need be there */
-    bool numbered;         /* EDGE: a phase over all edges computes numbers of them, in 32 bits */
+    bool numbered;         /* EDGE: a phase over all edges numbers or counts them, in 32 bits */
 } rt_space;
 
 typedef struct {

@@ -21,12 +21,12 @@ static void set_groups(Arrays *a, const RtGroups *g) {
     a->perm = g->perm;
 }
 
-/* Kernels read positions and ids of edges in 32 bits. */
+/* Kernels read positions and ids of edges in 32 bits, and count them in as many. */
 static gnnc_status too_many(RtExec *x, int space) {
     const RtRelation *r = &x->rt->bound->rel[space];
     return rt_fail(
         &x->rt->err, GNNC_E_RANGE,
-        "edge type '%s': its %lld edges are numbered up to %lld, and %s numbers at most "
+        "edge type '%s': its %lld edges are numbered up to %lld, and %s numbers and counts at most "
         "2^31 - 1 where it runs over all of them; it can draw batches of any number, and "
         "'evaluate drawn'",
         x->program->spaces[space].name, (long long)r->n_edges, (long long)r->id_bound,

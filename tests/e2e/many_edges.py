@@ -38,6 +38,7 @@ BACK = WHOLE.replace("sum(g.v.x[g.e.src], over = g.e.dst) * 1e-3", "sum(relu(a(g
 # The random numbers of edges go by their numbers, of which 32 bits are read; and others are computed, in 32 bits.
 NUMBERED = {"dropout": WHOLE.replace("g.v.x[g.e.src]", "dropout(g.v.x[g.e.src], 0.5)"),
             "argmax": WHOLE.replace("* 1e-3", "* 1e-3 + f32(argmax(sum(g.v.x[g.e.src], F), g.e)) * 1e-9"),
+            "sum": WHOLE.replace("* 1e-3", "* 1e-3 + f32(sum(argmax(g.v.x[g.e.src], F), g.e)) * 1e-12"),
             "iota": WHOLE.replace("* 1e-3", "* 1e-3 + sum(f32(iota(g.e)), g.e) * 1e-12")}
 
 

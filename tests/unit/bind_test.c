@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "rt_test_util.h"
+#include "runtime/bind/bind.h"
 #include "runtime/data/npy.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/trainer/trainer.h"
@@ -445,6 +446,25 @@ TEST(turned_weights_keep_their_order_outside) {
     CHECK(memcmp(f.v[0].a.data, given, sizeof given) == 0);
     rt_pool_free(&pool);
     scratch_remove(dir);
+}
+
+/* Of these edges there are no arrays: they are refused by their number, where kernels number or
+ * count them in 32 bits. */
+TEST(more_edges_than_32_bits_count_are_refused) {
+    rt_space space = {.name = "knows", .kind = RT_SP_EDGE, .numbered = true};
+    const rt_program p = {.spaces = &space, .n_spaces = 1, .source = "m.gnn"};
+    RtRelation rel = {.n_edges = (INT64_C(1) << 31) - 1};
+    RtBound bound = {.rel = &rel};
+    RtRuntime rt = {.bound = &bound};
+    RtExec x = {.program = &p, .rt = &rt};
+    CHECK(rt_bind_space(&x, 0) == GNNC_OK);
+    rel.n_edges++;
+    CHECK(rt_bind_space(&x, 0) == GNNC_E_RANGE);
+    CHECK_MSG(strstr(rt.err.text, "edge type 'knows': its 2147483648 edges") &&
+                  strstr(rt.err.text, "m.gnn numbers and counts at most 2^31 - 1"),
+              "%s", rt.err.text);
+    space.numbered = false;
+    CHECK(rt_bind_space(&x, 0) == GNNC_OK);
 }
 
 TEST_MAIN()
