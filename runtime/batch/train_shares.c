@@ -15,6 +15,7 @@
 /* What a step sends, before its gradients. */
 typedef struct {
     double loss;
+    unsigned char told[8]; /* as a device has it: its bytes, until number_loss() reads them */
     int64_t batch, rows, asked;
 } Head;
 
@@ -228,23 +229,23 @@ void rt_shares_undo(gnnc_trainer *t) {
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
-/* The loss of the step that was made: into its Head, as a device has it until take_own_loss(). */
+/* The loss of the step that was made, into its Head. */
 static gnnc_status put_loss(gnnc_trainer *t, Head *h) {
     const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     RtDevice *d = t->rt.device;
-    h->loss = 0;
     if (!loss || loss->buf < 0) return GNNC_OK;
     size_t n_bytes = (size_t)rt_type_bytes(t->program->bufs[loss->buf].dt);
-    if (d) return d->ops->read(d, &h->loss, d->at.buf[loss->buf], n_bytes);
+    if (d) return d->ops->read(d, h->told, d->at.buf[loss->buf], n_bytes);
     h->loss = rt_buf_read(&t->x, loss->buf, 0);
     return GNNC_OK;
 }
 
-/* Of a step that this process made, once rt_sums_arrive() has waited. */
+/* Of a step that this process made, once rt_sums_arrive() has waited.  Where a broadcast failed it
+ * is done again. */
 static void number_loss(gnnc_trainer *t, Head *h) {
     const RtScalar *loss = t->rt.device ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
     if (loss && loss->buf >= 0)
-        h->loss = rt_read_number(&h->loss, t->program->bufs[loss->buf].dt, 0);
+        h->loss = rt_read_number(h->told, t->program->bufs[loss->buf].dt, 0);
 }
 
 /* Adds the loss of a step that another process made to that of the epoch. */
@@ -271,7 +272,7 @@ gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
     Head *h = head_of(s, step);
     gnnc_status st = GNNC_OK;
     if (mine) {
-        *h = (Head){0, batch, n, s->asked};
+        *h = (Head){.batch = batch, .rows = n, .asked = s->asked};
         TRY(st, put_loss(t, h));
     }
     if (mine && !last) TRY(st, rt_sums_end_part(t, &s->sums, numbers_of(s, step)));

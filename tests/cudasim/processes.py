@@ -83,6 +83,17 @@ def goes_back(t):
     t.save(f"rest.{t.rank}")
 
 
+def loses_a_broadcast(which):
+    """One of those that bring the steps of an update; the next attempt brings what is left."""
+    def does(t):
+        t.steps(K + 3)
+        t.bus.fails_at = t.bus.count[t.rank] + which
+        said = t.lib.gnnc_trainer_save(t.t, b"none")
+        t.save(f"lost.{t.rank}")
+        return said
+    return does
+
+
 def what_a_step_costs(lib, k):
     """One wait for the steps of an update, no allocation; copies back are the sums, k times, and losses."""
     def does(t):
@@ -160,6 +171,9 @@ def main():
         same_bits(lib)
         check("back", in_threads(lib, CORA.encode(), 2, goes_back, local=2) == [None] * 2)
         check("to the same bits", bytes_of("rest.0") == bytes_of("rest.1") == bytes_of("rest"))
+        for which in (1, 2):
+            check("a broadcast fails", in_threads(lib, CORA.encode(), 2, loses_a_broadcast(which), local=2) == [E_IO] * 2)
+            check("and losses are added once", bytes_of("lost.0") == bytes_of("lost.1") == bytes_of("part"))
         what_a_step_costs(lib, K)
         one_fails(lib)
         if shutil.which("mpirun") and os.path.exists(BUILD + "/gnnrt_mpi.o"):

@@ -28,13 +28,12 @@ class Bus:
     """What n threads send by.  fails_at: the number of a broadcast that fails in all."""
     def __init__(self, n, fails_at=-1):
         self.barrier, self.fails_at, self.sent, self.wrong = threading.Barrier(n), fails_at, None, []
+        self.count = [0] * n  # of broadcasts, by rank
 
     def of(self, rank):
-        count = 0
-
         def broadcast(_, to, n_bytes, sender):
-            nonlocal count
-            count += 1
+            self.count[rank] += 1
+            count = self.count[rank]
             if count == self.fails_at:
                 return E_IO
             try:
