@@ -30,6 +30,7 @@ struct RtShares {
     int64_t asked;       /* by this process; 0 = nothing */
     int64_t known, told; /* by any: it came with a step; the update is done in all */
     bool agreed;         /* all train the same model on the same data */
+    RtDeviceId *gpu;     /* [processes] those that they train on; NULL: on none */
 };
 
 static int64_t place_of(const RtShares *s, int64_t step) {
@@ -107,6 +108,10 @@ gnnc_status rt_shares_start(gnnc_trainer *t) {
                     RT_ALIGN * RT_ALIGN;
     TRY(st, rt_sums_memory(t, (size_t)(s->k - 1) * s->slot_bytes + sizeof(Head), &slot));
     s->slot = slot;
+    if (t->rt.device && t->processes.n > 1) {
+        s->gpu = RT_NEWN(pool, RtDeviceId, t->processes.n);
+        if (!s->gpu) st = rt_fail_nomem(&t->rt.err, "steps");
+    }
 out:
     return st;
 }
@@ -205,6 +210,30 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
     return st;
 }
 
+/* Says how many GPUs the processes share.  Their numbers do not tell: a launcher may show each
+ * process one of its own. */
+static gnnc_status tell_gpus(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    const RtDevice *d = t->rt.device;
+    int n = t->processes.n, n_gpus = 0;
+    bool known = true;
+    for (int rank = 0; rank < n && s->gpu; rank++) {
+        RtDeviceId *of = &s->gpu[n_gpus], none = {{0}};
+        if (rank == t->processes.rank) *of = d->ops->id(d);
+        gnnc_status st = broadcast(t, of, sizeof *of, rank);
+        if (st != GNNC_OK) return st;
+        int same = 0;
+        while (memcmp(&s->gpu[same], of, sizeof *of) != 0) same++;
+        n_gpus += same == n_gpus;
+        known &= memcmp(of, &none, sizeof none) != 0;
+    }
+    if (s->gpu && known && n_gpus == n)
+        rt_message(&t->rt, "GPUs: each of %d processes has its own", n);
+    else if (s->gpu && known)
+        rt_message(&t->rt, "GPUs: %d processes share %d", n, n_gpus);
+    return GNNC_OK;
+}
+
 gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number) {
     return broadcast(t, number, sizeof *number, 0);
 }
@@ -212,7 +241,9 @@ gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number) {
 gnnc_status rt_shares_begin(gnnc_trainer *t) {
     RtShares *s = t->shares;
     int64_t step = t->progress.step;
-    gnnc_status st = s->agreed ? GNNC_OK : rt_processes_agree(t, true);
+    gnnc_status st = GNNC_OK;
+    if (!s->agreed) st = rt_processes_agree(t, true);
+    if (!s->agreed && st == GNNC_OK) st = tell_gpus(t);
     s->agreed = st == GNNC_OK;
     if (st == GNNC_OK && s->to != step) s->from = s->to = step; /* it was resumed elsewhere */
     if (st == GNNC_OK && is_last(s, step)) st = rt_shares_settle(t);

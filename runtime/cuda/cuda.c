@@ -86,14 +86,10 @@ static bool multiplies(const rt_program *p) {
 
 /* Where no GPU was named: processes of a machine that train together take turns; else the thread's.
  */
-static cudaError_t choose(RtDevice *d, int n, int *ordinal) {
-    RtRuntime *rt = d->x->rt;
+static cudaError_t choose(const RtDevice *d, int n, int *ordinal) {
+    const RtRuntime *rt = d->x->rt;
     if (rt->n_local < 1) return cudaGetDevice(ordinal);
     *ordinal = rt->local_rank % n;
-    if (rt->n_local > n)
-        rt_message(rt, "GPUs: %d processes of this machine share %d", rt->n_local, n);
-    else
-        rt_message(rt, "GPUs: each of this machine's %d processes has one of %d", rt->n_local, n);
     return cudaSuccess;
 }
 
@@ -143,6 +139,17 @@ static uint64_t kind(const RtDevice *d) {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->ordinal);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->ordinal);
     return (uint64_t)major << 48 | (uint64_t)minor << 32 | (uint64_t)c->units;
+}
+
+static RtDeviceId id(const RtDevice *d) {
+    const Cuda *c = d->self;
+    RtDeviceId of = {{0}};
+    struct cudaDeviceProp p;
+    if (cudaGetDeviceProperties(&p, c->ordinal) == cudaSuccess)
+        memcpy(of.byte, p.uuid.bytes, sizeof of.byte);
+    else
+        cudaGetLastError(); /* nobody else's */
+    return of;
 }
 
 static void enter(RtDevice *d) {
@@ -410,6 +417,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .open = open_device,
                                     .close = close_device,
                                     .kind = kind,
+                                    .id = id,
                                     .enter = enter,
                                     .free_bytes = free_bytes,
                                     .alloc = alloc_memory,

@@ -24,6 +24,11 @@ struct RtMemory;
 struct RtDeviceMaps;
 struct RtSparse;
 
+/* What one device of all machines has, by whatever number a process sees it; 0: it is not known. */
+typedef struct {
+    unsigned char byte[16];
+} RtDeviceId;
+
 /* All work goes into one queue, in order.  Calls return before the work is done, download()
  * after it.  Failures are recorded in x->rt->err. */
 typedef struct RtDeviceOps {
@@ -33,6 +38,7 @@ typedef struct RtDeviceOps {
     gnnc_status (*open)(RtDevice *d);
     void (*close)(RtDevice *d);
     uint64_t (*kind)(const RtDevice *d); /* those that differ in it may differ in the last bits */
+    RtDeviceId (*id)(const RtDevice *d);
     /* The calling thread works with the device from here on. */
     void (*enter)(RtDevice *d);
     gnnc_status (*free_bytes)(RtDevice *d, size_t *n);           /* that alloc() could give */

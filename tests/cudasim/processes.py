@@ -146,11 +146,14 @@ def programs():
     for n in (1, 2, 4):
         r = ranks(n, "--checkpoint", f"mpi.{n}")
         check(f"{n} of MPI train", r.returncode == 0, r.stdout)
-        words = {1: "", 2: "GPUs: each of this machine's 2 processes has one of 3", 4: "GPUs: 4 processes of this machine share 3"}[n]
+        words = {1: "", 2: "GPUs: each of 2 processes has its own", 4: "GPUs: 4 processes share 3"}[n]
         check(f"{n} of MPI say which GPUs", words in r.stdout and r.stdout.count("GPUs:") == (n > 1), r.stdout)
     check("bits of one", bytes_of("mpi.1") == bytes_of("mpi.2") == bytes_of("mpi.4"))
     r = ranks(2, "--device", "cuda:1", "--checkpoint", "none")
-    check("a GPU that was named is taken", r.returncode == 0 and "GPUs:" not in r.stdout, r.stdout)
+    check("a GPU that was named is taken", r.returncode == 0 and "GPUs: 2 processes share 1" in r.stdout, r.stdout)
+    for seen, words in (("$OMPI_COMM_WORLD_RANK", "each of 2 processes has its own"), ("2", "2 processes share 1")):
+        r = ranks(2, "--checkpoint", "none", start=("sh", "-c", f'CUDA_VISIBLE_DEVICES={seen} exec "$0" "$@"'))
+        check(f"each sees one: {words}", r.returncode == 0 and f"GPUs: {words}" in r.stdout, r.stdout)
     for rank in (0, 1):
         # the launch is one of a step, behind those that data and the first batches ask for
         start = ("sh", "-c", f'[ $OMPI_COMM_WORLD_RANK = {rank} ] && export CUDASIM_BREAK_LAUNCH=150; exec "$0" "$@"')

@@ -445,11 +445,34 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s)
 }
 
 /* ---- the device -------- */
+/* CUDA_VISIBLE_DEVICES=2,0: the process sees these alone; NULL: all. */
+static const char *visible_devices(void) {
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES");
+    return seen && *seen ? seen : NULL;
+}
+
 /* CUDASIM_DEVICES=2: as many. */
 cudaError_t cudaGetDeviceCount(int *n) {
     const char *none = getenv("CUDASIM_NO_DEVICE"), *more = getenv("CUDASIM_DEVICES");
+    const char *seen = visible_devices();
     *n = none ? 0 : more ? atoi(more) : 1;
+    for (int i = 0; !none && seen; i++) {
+        *n = i + 1;
+        seen = strchr(seen, ',');
+        if (seen) seen++;
+    }
     return none ? cudasim_note(cudaErrorNoDevice) : cudaSuccess;
+}
+
+/* One of a machine has the same in all processes, whatever they see. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d) {
+    const char *seen = visible_devices();
+    int of_machine = seen ? 0 : d;
+    for (int i = 0; i < d && seen; i++) seen = strchr(seen, ',') + 1;
+    if (seen) of_machine = atoi(seen);
+    *p = (struct cudaDeviceProp){.uuid = {"simulated GPU"}};
+    p->uuid.bytes[15] = (char)(1 + of_machine);
+    return cudaSuccess;
 }
 
 /* CUDASIM_DRIVER=12030: an older one than the toolkit. */

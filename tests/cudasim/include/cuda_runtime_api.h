@@ -90,6 +90,13 @@ cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
+typedef struct {
+    char bytes[16];
+} cudaUUID_t;
+struct cudaDeviceProp { /* of which CUDA has more fields */
+    cudaUUID_t uuid;
+};
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device);
 cudaError_t cudaDeviceSynchronize(void);
 typedef struct cudaFuncAttributes {
     int binaryVersion;
