@@ -13,6 +13,7 @@ A graph is written to DIR (kept there): so many rows of features, f32, that they
 
 Printed, and written to STEM.md: rows a second, and gnnc's part of fio's.  `make build/bench/sampler` builds the driver."""
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -67,19 +68,28 @@ def write_data(a):
         json.dump(schema, f)
 
 
-def make_group(limit):
-    """A control group that allows so many bytes: its folder."""
+@contextlib.contextmanager
+def control_group(limit):
+    """A control group that allows so many bytes, while it is needed: its folder."""
     for root, file in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
         folder = os.path.join(root, GROUP)
         if not os.path.exists(os.path.join(root, "cgroup.procs")):
             continue  # not of this version
         try:
             os.makedirs(folder, exist_ok=True)
+        except OSError:
+            continue
+        try:
             with open(os.path.join(folder, file), "r+", encoding="ascii") as f:
                 f.write(str(limit))
-            return folder
         except OSError:
-            pass
+            os.rmdir(folder)
+            continue
+        try:
+            yield folder
+        finally:
+            os.rmdir(folder)
+        return
     sys.exit("no control group of memory can be made here")
 
 
@@ -131,10 +141,9 @@ def main():
     a.rows = int(a.times * limit) // a.row_bytes
     a.data = os.path.join(a.work, f"cold_{a.rows}_{a.features}_{a.batches}")
     write_data(a)
-    a.group = make_group(limit)
-    ways = {"gnnc": gnnc(a), f"fio, {a.threads} threads, a read each": fio(a, "--ioengine=psync"),
-            f"fio, {a.threads} threads, 64 reads each, direct": fio(a, "--ioengine=libaio", "--direct=1", "--iodepth=64")}
-    os.rmdir(a.group)
+    with control_group(limit) as a.group:
+        ways = {"gnnc": gnnc(a), f"fio, {a.threads} threads, a read each": fio(a, "--ioengine=psync"),
+                f"fio, {a.threads} threads, 64 reads each, direct": fio(a, "--ioengine=libaio", "--direct=1", "--iodepth=64")}
     lines = [f"`bench/cold.py`, {a.machine}: {a.rows:,} rows of {a.row_bytes} bytes ({a.rows * a.row_bytes / 2**30:.1f} GiB), a control group of "
              f"{a.limit:g} GiB ({'version 2' if os.path.dirname(a.group) == '/sys/fs/cgroup' else 'version 1'}), {a.threads} threads, fan-outs {a.fanouts}.", "",
              "| what | rows/s | MiB/s | gnnc's of it |", "|---|---|---|---|"]
