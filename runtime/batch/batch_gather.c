@@ -167,7 +167,7 @@ static gnnc_status take(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows
     gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);
     if (st != GNNC_OK) return st;
     rt_column_expect_no_order(c);
-    gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory, to->p);
+    gather(team, rt_column_values(c), row_bytes, rows, c->beyond_memory != NULL, to->p);
     return GNNC_OK;
 }
 
@@ -233,7 +233,7 @@ gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows 
     gnnc_status st = GNNC_OK;
     *out = *c;
     out->n_rows = out->shape[0] = rows.n;
-    out->beyond_memory = false;
+    out->beyond_memory = NULL;
     switch (rt_column_kind(c->kind)->layout) {
     case RT_LAYOUT_ROWS:
         st = take(b, team, c, rows, &buf->a, err);

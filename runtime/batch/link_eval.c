@@ -403,7 +403,7 @@ static gnnc_status evaluate(gnnc_trainer *t) {
         rt_phase_of(t->program, RT_PHASE_ENCODE); /* what is the same for all */
     gnnc_status st = GNNC_OK;
     if (form == RT_LINKS_NONE) return GNNC_OK;
-    if (encode && (st = rt_phase_run(&t->x, encode)) != GNNC_OK) return st;
+    if (encode && (st = rt_bind_run_whole(&t->x, encode)) != GNNC_OK) return st;
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
         int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, b->held);
         int64_t batch = held_at_once(b, form, n);

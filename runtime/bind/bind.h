@@ -104,6 +104,9 @@ const char *rt_bind_column_name(const RtExec *x, int col);
 /* E_MISSING: the data lack labels, E_RANGE: have others than the model: "train" and "eval" cannot
  * run. */
 gnnc_status rt_bind_require_labels(const RtExec *x);
+/* Runs a phase over the whole graph: columns are read from end to end, whatever batches told the
+ * system before. */
+gnnc_status rt_bind_run_whole(RtExec *x, const rt_phase *phase);
 /* The data's column, as it lies there; NULL: the program does without. */
 const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */

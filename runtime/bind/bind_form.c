@@ -65,6 +65,6 @@ static gnnc_status to_entries(RtPool *pool, const RtColumn *c, RtColumn *out, Rt
 gnnc_status rt_form_column(RtPool *pool, rt_col_kind want, const RtColumn *c, RtColumn *out,
                            RtError *err) {
     *out = *c;
-    out->beyond_memory = false;
+    out->beyond_memory = NULL;
     return want == RT_COL_CSR ? to_entries(pool, c, out, err) : to_rows(pool, c, out, err);
 }

@@ -96,3 +96,13 @@ const RtColumn *rt_bind_source(const RtExec *x, int col) {
 bool rt_bind_is_mapped(const RtExec *x, int buf) {
     return x->buf[buf] && rt_dataset_maps(x->rt->bound->data, x->buf[buf]);
 }
+
+gnnc_status rt_bind_run_whole(RtExec *x, const rt_phase *phase) {
+    const RtColumn *const *col = x->rt->bound->col;
+    for (int c = 0; c < x->program->n_columns; c++)
+        if (col[c]) rt_column_begin_in_order(col[c]);
+    gnnc_status st = rt_phase_run(x, phase);
+    for (int c = 0; c < x->program->n_columns; c++)
+        if (col[c]) rt_column_end_in_order(col[c]);
+    return st;
+}

@@ -285,7 +285,7 @@ gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype
     y->f32 = v.f32 = wide ? RT_NEWN(pool, float, v.n) : NULL;
     y->low = v.low = wide ? NULL : RT_NEWN(pool, uint16_t, v.n);
     if (!v.f32 && !v.low) return rt_fail_nomem(err, c->name);
-    y->beyond_memory = false;
+    y->beyond_memory = NULL;
     rt_team_run(v.n < ALONE ? NULL : team, convert_share, &v);
     return GNNC_OK;
 }
@@ -332,7 +332,7 @@ gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, 
     bool ok = true;
     *out = *c;
     out->n_rows = out->shape[0] = n;
-    out->beyond_memory = false;
+    out->beyond_memory = NULL;
     switch (kinds[c->kind].layout) {
     case RT_LAYOUT_ROWS: {
         size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
@@ -421,7 +421,7 @@ gnnc_status rt_column_join(RtPool *pool, const RtColumn *const *part, int64_t n,
     *out = *part[0];
     for (int64_t i = 1; i < n; i++) out->n_rows += part[i]->n_rows;
     out->shape[0] = out->n_rows;
-    out->beyond_memory = false;
+    out->beyond_memory = NULL;
     switch (kinds[out->kind].layout) {
     case RT_LAYOUT_ROWS:
         ok = join_values(pool, part, n, out);

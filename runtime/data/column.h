@@ -54,8 +54,8 @@ typedef struct RtColumn {
     int n_baselines;
     const double
         *exact; /* of an import: the numbers of its cells [n_rows], NaN where there is none */
-    RtScaleWish scale;  /* .. which are still to be fitted */
-    bool beyond_memory; /* mapped, and rt_column_beyond_memory: rows are on the disk, most likely */
+    RtScaleWish scale;                    /* .. which are still to be fitted */
+    struct RtBeyondMemory *beyond_memory; /* its rows are most likely on the disk; or NULL */
 } RtColumn;
 
 /* ---- kinds -------------------------------------------------------------------- */
@@ -98,11 +98,14 @@ bool rt_column_is_label(const RtColumn *c);
 bool rt_column_has_label(const RtColumn *y, int64_t row);
 
 /* A mapped column in ROWS that takes more than `memory` bytes never lies in memory as a whole: it
- * is marked.  pool: has the mapping. */
-void rt_column_beyond_memory(RtColumn *c, const RtPool *pool, size_t memory);
-/* Tells the system that rows of such a column are read in no order from now on.  A wish, which
- * changes no result. */
+ * is marked, with memory of the pool, which has the mapping. */
+void rt_column_beyond_memory(RtColumn *c, RtPool *pool, size_t memory);
+/* Tells the system that rows of such a column are read in no order from now on, if nobody reads it
+ * from end to end; and that somebody does, between `begin` and `end`.  Wishes, which change no
+ * result. */
 void rt_column_expect_no_order(const RtColumn *c);
+void rt_column_begin_in_order(const RtColumn *c);
+void rt_column_end_in_order(const RtColumn *c);
 
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */

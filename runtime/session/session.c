@@ -137,8 +137,9 @@ static gnnc_status serve(RtSessionShared *of) {
     TRY(st, rt_model_pack(t));
     if (of->subgraph_model) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
-    if (encode && !of->subgraph_model) TRY(st, rt_phase_run(&t->x, encode));
-    if (ends && !of->subgraph_model && !of->samples_neighbours) TRY(st, rt_phase_run(&t->x, ends));
+    if (encode && !of->subgraph_model) TRY(st, rt_bind_run_whole(&t->x, encode));
+    if (ends && !of->subgraph_model && !of->samples_neighbours)
+        TRY(st, rt_bind_run_whole(&t->x, ends));
     st = rt_session_device_share(of);
 out:
     return st;

@@ -129,7 +129,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : of_rows              ? rt_row_batches_run(t, phase)
                      : trains && t->batches ? rt_batches_run(t)
-                                            : rt_phase_run(&t->x, phase);
+                                            : rt_bind_run_whole(&t->x, phase);
     if (st != GNNC_OK) return st;
     t->last_phase = index;
     if (trains) {

@@ -100,4 +100,18 @@ static inline void save_npy(const char *dir, const char *name, RtDtype dt, int r
     if (rt_npy_save(&from, path, &a, NULL) != GNNC_OK) perror(path);
 }
 
+/* Does the system expect that what is mapped there is read in no order (its flag "rr")? */
+static inline bool is_read_in_no_order(const void *p) {
+    unsigned long long lo, hi, at = (uintptr_t)p;
+    char line[400];
+    bool here = false, found = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%llx-%llx ", &lo, &hi) == 2) here = lo <= at && at < hi;
+        found |= here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " rr");
+    }
+    if (f) fclose(f);
+    return found;
+}
+
 #endif

@@ -261,23 +261,9 @@ TEST(columns_of_a_batch) {
     rt_pool_free(&pool);
 }
 
-/* Does the system expect that what is mapped there is read in no order (its flag "rr")? */
-static bool is_read_in_no_order(const void *p) {
-    unsigned long long lo, hi, at = (uintptr_t)p;
-    char line[400];
-    bool here = false, found = false;
-    FILE *f = fopen("/proc/self/smaps", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%llx-%llx ", &lo, &hi) == 2) here = lo <= at && at < hi;
-        found |= here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " rr");
-    }
-    if (f) fclose(f);
-    return found;
-}
-
 /* Only a mapped column of more bytes than memory has is marked; its rows, of which many are asked
- * for ahead, are the same.  The system is told so when a batch takes some, not before; a copy is in
- * memory. */
+ * for ahead, are the same.  The system is told so when a batch takes some, not before, nor while
+ * all of it is read; a copy is in memory. */
 TEST(rows_beyond_memory) {
     enum { N = 5000, WIDTH = 37, MANY = 20000 };
     const size_t n_bytes = sizeof(float) * N * WIDTH;
@@ -304,6 +290,13 @@ TEST(rows_beyond_memory) {
         CHECK(take_all(NULL, team, &c, (RtRows){n, row, NULL}, &c, WIDTH) == GNNC_OK);
         CHECK(take_all(NULL, NULL, &c, (RtRows){n, row, NULL}, &c, WIDTH) == GNNC_OK);
     }
+    CHECK(is_read_in_no_order(file));
+    rt_column_begin_in_order(&c);
+    CHECK(!is_read_in_no_order(file));
+    CHECK(take_all(NULL, team, &c, (RtRows){9, row, NULL}, &c, WIDTH) == GNNC_OK);
+    CHECK(!is_read_in_no_order(file));
+    rt_column_end_in_order(&c);
+    CHECK(take_all(NULL, team, &c, (RtRows){9, row, NULL}, &c, WIDTH) == GNNC_OK);
     CHECK(is_read_in_no_order(file));
     const RtColumn *low;
     CHECK(rt_column_take(&pool, &c, row, 10, &copy, NULL) == GNNC_OK && !copy.beyond_memory);

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 
 #include "rt_test_util.h"
+#include "runtime/bind/bind.h"
+#include "runtime/trainer/trainer.h"
 #include "tiny_trainer.h"
 
 /* ---- training ------------------------------------------------------------------- */
@@ -190,6 +192,50 @@ TEST(a_failed_evaluation_is_repeated_without_another_step) {
     gnnc_trainer_counters(t, &c);
     CHECK(gnnc_trainer_epochs_done(t) == 2 && c.steps == 2);
     gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+static const void *far_values;
+static int n_looks;
+static gnnc_status looking_eval(RtExec *x) {
+    n_looks += !is_read_in_no_order(far_values);
+    return n_failures-- > 0 ? GNNC_E_ASSERT : tiny_eval(x);
+}
+
+/* A column that memory does not hold, and of which batches have taken rows: the system reads around
+ * while the whole graph is evaluated, and batches may say again that it need not. */
+TEST(the_whole_of_a_far_column_is_read_in_order) {
+    Place p = place_new();
+    rt_phase phases[sizeof tiny_phases / sizeof *tiny_phases];
+    rt_program program = tiny_program;
+    memcpy(phases, tiny_phases, sizeof phases);
+    phases[2].run = looking_eval;
+    program.phases = phases;
+    gnnc_trainer *t = NULL;
+    RtPool pool;
+    void *file;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_file_scratch(&pool, 1 << 16, &file, NULL) == GNNC_OK);
+    far_values = file;
+    RtColumn far = {
+        .name = "x", .kind = RT_COL_FLOAT, .n_rows = 128, .rank = 2, .shape = {128, 64}};
+    far.f32 = file;
+    rt_column_beyond_memory(&far, &pool, 0);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&program)) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK);
+    t->rt.bound->col[0] = &far;
+    n_looks = 0;
+    n_failures = 1;
+    for (int fails = 1; fails >= 0; fails--) {
+        rt_column_expect_no_order(&far);
+        CHECK(is_read_in_no_order(file));
+        CHECK(gnnc_trainer_evaluate(t) == (fails ? GNNC_E_ASSERT : GNNC_OK));
+    }
+    CHECK(n_looks == 2);
+    rt_column_expect_no_order(&far);
+    CHECK(is_read_in_no_order(file));
+    gnnc_trainer_destroy(t);
+    rt_pool_free(&pool);
     scratch_remove(p.dir);
 }
 
