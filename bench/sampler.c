@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
     int n_workers = team ? 0 : threads, n_slots = team ? 1 : threads + 1;
     TRY(st, load(&q, argv[1], &err));
     TRY(st, open_samplers(&q, team ? 1 : threads, n_slots, team ? threads : 1, &err));
-    RtPipelineSpec spec = {prepare, &q, n_workers, n_slots};
+    RtPipelineSpec spec = {prepare, &q, n_workers, n_slots, 1};
     TRY(st, rt_pipeline_start(&p, NULL, &spec, &err));
     st = measure(&q, p, epochs, &err);
 out:

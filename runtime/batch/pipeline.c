@@ -29,8 +29,9 @@ struct RtPipeline {
     pthread_cond_t more_room, more_items;
     /* under the lock */
     int64_t todo, end; /* the next item to prepare; the end of the run */
+    int64_t first;     /* item of the run */
     int64_t taken;     /* the next item to hand out */
-    int64_t held;      /* the consumer's item, -1 = none */
+    int64_t oldest;    /* item in use: of the consumer's, else the next to be handed out */
     int n_busy;        /* workers inside prepare */
     bool is_cancelled, is_over;
     gnnc_status status; /* of the run: what `next` keeps returning */
@@ -46,10 +47,8 @@ static void wait_on(RtPipeline *p, pthread_cond_t *c, int64_t *total_ns) {
 }
 
 /* ---- workers --------------------------------------------------------------------------- */
-/* The oldest item in use is the consumer's, else the next to be handed out. */
 static bool has_room(const RtPipeline *p) {
-    int64_t oldest = p->held >= 0 ? p->held : p->taken;
-    return !p->is_cancelled && p->todo < p->end && p->todo - oldest < p->spec.n_slots;
+    return !p->is_cancelled && p->todo < p->end && p->todo - p->oldest < p->spec.n_slots;
 }
 
 /* A worker prepares the next item, with the lock released meanwhile, and notes how that went in the
@@ -100,7 +99,8 @@ static void start_workers(RtPipeline *p) {
 gnnc_status rt_pipeline_start(RtPipeline **out, const RtAlloc *from, const RtPipelineSpec *spec,
                               RtError *err) {
     *out = NULL;
-    if (spec->n_workers < 0 || spec->n_slots < (spec->n_workers ? 2 : 1))
+    int more = spec->n_held > 1 ? spec->n_held - 1 : 0;
+    if (spec->n_workers < 0 || spec->n_slots < more + (spec->n_workers ? 2 : 1))
         return rt_fail(err, GNNC_E_ARG, "a pipeline of %d workers and %d slots", spec->n_workers,
                        spec->n_slots);
     RtAlloc a = from ? *from : rt_alloc_default();
@@ -112,7 +112,6 @@ gnnc_status rt_pipeline_start(RtPipeline **out, const RtAlloc *from, const RtPip
     p->spec = *spec;
     p->workers = (Worker *)(p + 1);
     p->slots = (Slot *)(p->workers + spec->n_workers);
-    p->held = -1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more_room, NULL);
     pthread_cond_init(&p->more_items, NULL);
@@ -140,9 +139,8 @@ void rt_pipeline_begin(RtPipeline *p, int64_t first, int64_t end) {
     p->is_cancelled = true;
     while (p->n_busy) pthread_cond_wait(&p->more_items, &p->lock);
     for (int i = 0; i < p->spec.n_slots; i++) p->slots[i].is_ready = false;
-    p->todo = p->taken = first;
+    p->todo = p->taken = p->oldest = p->first = first;
     p->end = end;
-    p->held = -1;
     p->status = GNNC_OK;
     p->err.text[0] = 0;
     p->is_cancelled = false;
@@ -174,13 +172,14 @@ static gnnc_status wait_for_item(RtPipeline *p) {
 
 gnnc_status rt_pipeline_next(RtPipeline *p, int64_t *number, int *slot, RtError *err) {
     pthread_mutex_lock(&p->lock);
-    p->held = -1;
+    int64_t oldest = p->taken - (p->spec.n_held > 1 ? p->spec.n_held - 1 : 0);
+    p->oldest = oldest > p->first ? oldest : p->first;
     pthread_cond_broadcast(&p->more_room);
     bool is_last = p->taken >= p->end && p->status == GNNC_OK && !p->is_cancelled;
     gnnc_status st = is_last ? GNNC_OK : wait_for_item(p);
     *slot = -1;
     if (st == GNNC_OK && !is_last) {
-        *number = p->held = p->taken++;
+        *number = p->taken++;
         *slot = (int)(*number % p->spec.n_slots);
         p->slots[*slot].is_ready = false;
         p->stats.n_items++;

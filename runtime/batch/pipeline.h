@@ -18,6 +18,8 @@ typedef struct RtPipelineSpec {
     void *user;    /* of prepare */
     int n_workers; /* 0: items are prepared when they are asked for, by the consumer */
     int n_slots;   /* at least 1; with workers 2, so that one is filled while one is read */
+    int n_held;    /* the consumer has the last so many items, for which there are slots beside;
+                      0 = 1 */
 } RtPipelineSpec;
 
 typedef struct RtPipelineStats {
@@ -36,8 +38,8 @@ void rt_pipeline_stop(RtPipeline *p);
 /* Items first .. end - 1 are next: an epoch, or the rest of one.  What was prepared or asked
  * for before is dropped, failures too.  Returns when no worker is at an old item. */
 void rt_pipeline_begin(RtPipeline *p, int64_t first, int64_t end);
-/* The next item's slot, the consumer's until the following call; *slot = -1 after the last.
- * A failure of the item, or E_STATE after a cancel, comes back each time until begin. */
+/* The next item's slot, the consumer's until the following call (or n_held calls); *slot = -1 after
+ * the last. A failure of the item, or E_STATE after a cancel, comes back each time until begin. */
 gnnc_status rt_pipeline_next(RtPipeline *p, int64_t *number, int *slot, RtError *err);
 /* Ends the present run early, from any thread: `next` fails from now on. */
 void rt_pipeline_cancel(RtPipeline *p);

@@ -3,25 +3,35 @@
 
 #include "team.h"
 
+typedef struct {
+    const RtMessages *messages; /* NULL: a job */
+    RtBackgroundJob *job;
+    void *user; /* of job */
+} Todo;
+
 struct RtBackground {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     const gnnc_processes *processes;
     /* Under the lock: */
-    const RtMessages *todo[RT_BESIDE_MOST];
-    int n, done;        /* exchanges that were asked for, and that are made, since the last wait */
+    Todo todo[RT_BESIDE_MOST];
+    int n, done;        /* of these that were asked for, and that are done, since the last wait */
     bool is_over;       /* the thread shall end */
     gnnc_status status; /* of the first of them that failed */
 };
 
-/* Makes the next exchange, with the lock released meanwhile. */
+static gnnc_status exchange(const gnnc_processes *p, const RtMessages *m) {
+    return p->exchange(p->user, m->out, m->n_out, m->in, m->n_in);
+}
+
+/* Makes the next exchange or does the next job, with the lock released meanwhile. */
 static void make_next(RtBackground *b) {
-    const gnnc_processes *p = b->processes;
-    const RtMessages *m = b->todo[b->done];
+    Todo next = b->todo[b->done];
     gnnc_status st = b->status;
     pthread_mutex_unlock(&b->lock);
-    if (st == GNNC_OK) st = p->exchange(p->user, m->out, m->n_out, m->in, m->n_in);
+    if (st == GNNC_OK)
+        st = next.messages ? exchange(b->processes, next.messages) : next.job(next.user);
     pthread_mutex_lock(&b->lock);
     b->status = st;
     b->done++;
@@ -66,11 +76,19 @@ void rt_background_end(RtBackground *b) {
     pthread_mutex_destroy(&b->lock);
 }
 
-void rt_background_exchange(RtBackground *b, const RtMessages *m) {
+static void add(RtBackground *b, Todo todo) {
     pthread_mutex_lock(&b->lock);
-    b->todo[b->n++] = m;
+    b->todo[b->n++] = todo;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
+}
+
+void rt_background_exchange(RtBackground *b, const RtMessages *m) {
+    add(b, (Todo){.messages = m});
+}
+
+void rt_background_run(RtBackground *b, RtBackgroundJob *job, void *user) {
+    add(b, (Todo){.job = job, .user = user});
 }
 
 gnnc_status rt_background_wait(RtBackground *b) {

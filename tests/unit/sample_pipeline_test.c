@@ -34,7 +34,7 @@ static gnnc_status make(void *user, int worker, int64_t number, int slot, RtErro
 
 static RtPipeline *pipeline_of(Maker *m, int n_workers) {
     RtPipeline *p;
-    RtPipelineSpec spec = {make, m, n_workers, SLOTS};
+    RtPipelineSpec spec = {make, m, n_workers, SLOTS, 1};
     CHECK(rt_pipeline_start(&p, NULL, &spec, NULL) == GNNC_OK);
     return p;
 }
@@ -64,6 +64,28 @@ TEST(items_come_in_order_each_in_a_slot_of_its_own) {
             CHECK(atomic_load(&m.clashes) == 0);
         }
     rt_pipeline_stop(NULL);
+}
+
+TEST(items_may_stay_until_the_next_is_held_too) {
+    for (int workers = 0; workers <= 3; workers++) {
+        Maker m = {.fails_at = -1};
+        RtPipeline *p;
+        RtPipelineSpec spec = {make, &m, workers, workers ? SLOTS : 2, 2};
+        CHECK(rt_pipeline_start(&p, NULL, &spec, NULL) == GNNC_OK);
+        int64_t number;
+        int slot, before = 0;
+        rt_pipeline_begin(p, 5, 40);
+        for (int64_t k = 5; k < 40; k++) {
+            CHECK(rt_pipeline_next(p, &number, &slot, NULL) == GNNC_OK && number == k);
+            nap(20000);
+            CHECK(m.slot[slot] == k * k && (k == 5 || m.slot[before] == (k - 1) * (k - 1)));
+            before = slot;
+        }
+        rt_pipeline_stop(p);
+        CHECK(atomic_load(&m.clashes) == 0);
+        spec.n_slots = workers ? 2 : 1; /* which are held, and none is filled */
+        CHECK(rt_pipeline_start(&p, NULL, &spec, NULL) == GNNC_E_ARG && !p);
+    }
 }
 
 TEST(the_first_failure_comes_in_its_turn) {
@@ -118,7 +140,7 @@ TEST(what_no_pipeline_is_made_of) {
     Maker m = {.fails_at = -1};
     FailingAlloc f;
     RtAlloc from = failing(&f, 0);
-    RtPipelineSpec spec = {make, &m, 2, 1};
+    RtPipelineSpec spec = {make, &m, 2, 1, 1};
     CHECK(rt_pipeline_start(&p, NULL, &spec, NULL) == GNNC_E_ARG && !p);
     spec.n_slots = 2;
     CHECK(rt_pipeline_start(&p, &from, &spec, NULL) == GNNC_E_NOMEM && !p);
@@ -156,7 +178,7 @@ TEST(batches_are_the_same_however_they_are_prepared) {
         for (int i = 0; i < 4; i++)
             CHECK(rt_sampler_new(&j.s[i], NULL, &j.w.g, &spec, NULL, 1, NULL) == GNNC_OK);
         for (int i = 0; i < SLOTS; i++) CHECK(rt_sampler_batch(j.s[0], &j.b[i], NULL) == GNNC_OK);
-        RtPipelineSpec ps = {sample_one, &j, workers, SLOTS};
+        RtPipelineSpec ps = {sample_one, &j, workers, SLOTS, 1};
         CHECK(rt_pipeline_start(&p, NULL, &ps, NULL) == GNNC_OK);
         rt_pipeline_begin(p, 0, 40);
         while (rt_pipeline_next(p, &number, &slot, NULL) == GNNC_OK && slot >= 0) {

@@ -68,6 +68,29 @@ TEST(exchanges_in_a_thread_leave_faults_to_the_host) {
     rt_pool_free(&pool);
 }
 
+static gnnc_status double_it(void *user) {
+    *(int *)user *= 2;
+    return *(int *)user > 8 ? GNNC_E_VALUE : GNNC_OK;
+}
+
+/* Jobs are done one after the other, and none behind one that failed. */
+TEST(a_thread_does_jobs_in_order) {
+    gnnc_processes none = {0};
+    RtPool pool;
+    int n = 3;
+    rt_pool_init(&pool, NULL);
+    RtBackground *b = rt_background_new(&pool, &none);
+    CHECK(b != NULL);
+    rt_background_run(b, double_it, &n);
+    CHECK(rt_background_wait(b) == GNNC_OK && n == 6);
+    for (int i = 0; i < 3; i++) rt_background_run(b, double_it, &n);
+    CHECK(rt_background_wait(b) == GNNC_E_VALUE && n == 12);
+    rt_background_run(b, double_it, &n);
+    CHECK(rt_background_wait(b) == GNNC_E_VALUE && n == 24);
+    rt_background_end(b);
+    rt_pool_free(&pool);
+}
+
 /* Rounds follow each other faster than members wake, and slower than they fall asleep. */
 TEST(every_member_runs_every_round) {
     RtAlloc from = rt_alloc_default();
