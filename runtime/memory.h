@@ -48,10 +48,10 @@ gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);
 gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m);
 /* Zeroed memory for a buffer: large ones in huge pages. */
 void *rt_memory_block(RtPool *pool, size_t n_bytes);
-/* Is there room for so much more, of mini-batches, where live_bytes are allocated?  GNNC_E_LIMIT as
- * above. */
+/* Is there room for so much more, for `what`, where live_bytes are allocated?  GNNC_E_LIMIT as
+ * above, with an advice. */
 gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,
-                           size_t n_bytes);
+                           size_t n_bytes, const char *what, const char *advice);
 /* A relation was built in the load phase: buffers over it get memory of their own. */
 gnnc_status rt_memory_grow(RtExec *x, RtMemory *m);
 /* After the load phase: places working memory anew where sizes changed. */

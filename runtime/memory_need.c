@@ -39,14 +39,12 @@ gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemo
 }
 
 gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,
-                           size_t n_bytes) {
+                           size_t n_bytes, const char *what, const char *advice) {
     size_t have = live_bytes + m->need.data_bytes;
     RtMemoryLimit most = rt_memory_limit(have);
     if (limit) most = (RtMemoryLimit){limit, "the limit is"};
     if (n_bytes <= most.n_bytes && have <= most.n_bytes - n_bytes) return GNNC_OK;
-    return rt_fail(
-        &x->rt->err, GNNC_E_LIMIT,
-        "%.1f MiB are needed, %.1f of them for a mini-batch, %s %.1f MiB: a smaller batch "
-        "or fan-out needs less",
-        mib(have + n_bytes), mib(n_bytes), most.what, mib(most.n_bytes));
+    return rt_fail(&x->rt->err, GNNC_E_LIMIT,
+                   "%.1f MiB are needed, %.1f of them for %s, %s %.1f MiB%s", mib(have + n_bytes),
+                   mib(n_bytes), what, most.what, mib(most.n_bytes), advice);
 }

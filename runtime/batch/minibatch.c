@@ -249,10 +249,23 @@ static bool defer_gather_to_device(RtMinibatch *m, const RtBatchMap *map, const 
     return row_bytes > 0;
 }
 
+/* In place of rows that another process sends, which are not to be read here: any that is. */
+static gnnc_status only_own(RtMinibatch *m, const RtPulledColumn *p, RtRows *rows) {
+    int32_t *here = RT_NEWN(&m->rt.pool, int32_t, rows->n);
+    if (!here) return rt_fail_nomem(&m->rt.err, "a batch");
+    for (int64_t i = 0; i < rows->n; i++) {
+        int32_t row = rows->i32[i];
+        here[i] = row >= p->lo && row < p->hi ? row : p->lo < p->hi ? (int32_t)p->lo : 0;
+    }
+    rows->i32 = here;
+    return GNNC_OK;
+}
+
 /* Takes the batch's rows out of each column that batches read, unless the device gathers them
  * itself. */
 static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
+    const RtPulledColumn *pulled = data->rt->bound->pulled;
     RtError *err = &m->rt.err;
     gnnc_status st = GNNC_OK;
     for (int c = 0; c < p->n_columns; c++) {
@@ -260,8 +273,10 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
         if (defer_gather_to_device(m, map, all, want)) continue;
-        TRY(st, rt_batch_column(m->batch, m->team, all, rows_of(m, map, want->space),
-                                data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
+        RtRows rows = rows_of(m, map, want->space);
+        if (pulled && pulled[c].is) TRY(st, only_own(m, &pulled[c], &rows));
+        TRY(st, rt_batch_column(m->batch, m->team, all, rows, data->rt->bound->split,
+                                &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
         m->bound.col[c] = &m->column[c];
         if (m->edit) m->edit(m, c, m->editor);

@@ -15,6 +15,14 @@ typedef struct RtDistinctRows {
     const int32_t *first;    /* of each row: the first node that it is */
 } RtDistinctRows;
 
+/* A column of which only some rows are read here: those of others come from other processes
+ * (runtime/batch/pull.h). */
+typedef struct RtPulledColumn {
+    bool is;
+    int64_t lo, hi; /* rows that are read */
+    RtBytes seen;   /* what the fingerprint sees of all rows */
+} RtPulledColumn;
+
 typedef struct RtBound {
     RtDataset *data; /* a view of those that are bound */
     const char *dir; /* what messages call them */
@@ -25,8 +33,9 @@ typedef struct RtBound {
     RtRelation *rel;       /* [n_spaces] of edge spaces */
     bool *ready;           /* [n_spaces] rel is built */
     const RtColumn **col;  /* [n_columns] edge columns in canonical order; NULL = absent, unused */
-    RtNz *nz;              /* [n_columns] of CSR columns */
-    RtEncoded *encoded;    /* [n_columns] */
+    const RtPulledColumn *pulled; /* [n_columns] NULL: all rows are read */
+    RtNz *nz;                     /* [n_columns] of CSR columns */
+    RtEncoded *encoded;           /* [n_columns] */
     RtCodes *codes;        /* [n_columns] names of the codes of a model's categories and classes */
     RtCodes *rows;         /* [n_spaces] names of nodes that parameters have rows for */
     int missing_label;     /* a column of labels that the data do not have; -1 = none */
@@ -84,6 +93,7 @@ uint64_t rt_bind_fingerprint(const RtExec *x);
 bool rt_bind_is_mapped(const RtExec *x, int buf);
 /* What rt_bind_fingerprint sees of an array of n_bytes: so many of them, to `to`. */
 size_t rt_bind_seen_bytes(size_t n_bytes);
+size_t rt_bind_seen_at(size_t n_bytes, size_t k); /* where the k-th of them lies */
 void rt_bind_copy_samples(const void *data, size_t n_bytes, uint8_t *to);
 
 /* For minibatch.c, whose tables lie elsewhere.

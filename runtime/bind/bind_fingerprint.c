@@ -45,6 +45,10 @@ size_t rt_bind_seen_bytes(size_t n_bytes) {
     return n_bytes <= WHOLE_BYTES ? n_bytes : SAMPLES * SAMPLE_BYTES;
 }
 
+size_t rt_bind_seen_at(size_t n_bytes, size_t k) {
+    return n_bytes <= WHOLE_BYTES ? k : sample_at(n_bytes, k / SAMPLE_BYTES) + k % SAMPLE_BYTES;
+}
+
 /* Copies the bytes of an array that the fingerprint is taken of: all of a small one, else SAMPLES
  * pieces. */
 void rt_bind_copy_samples(const void *data, size_t n_bytes, uint8_t *to) {
@@ -65,8 +69,9 @@ static uint64_t mix_ends(uint64_t h, const RtTable *t, int end) {
                 : h;
 }
 
-/* Mixes a column into the hash: name, kind, shape and values. */
-static uint64_t mix_column(uint64_t h, const RtColumn *c) {
+/* Mixes a column into the hash: name, kind, shape and values, or what processes have together seen
+ * of them. */
+static uint64_t mix_column(uint64_t h, const RtColumn *c, const RtPulledColumn *pulled) {
     h = mix(mix(h, rt_hash_text(c->name)), (uint64_t)c->kind);
     for (int i = 0; i < c->rank; i++) h = mix(h, (uint64_t)c->shape[i]);
     switch (rt_column_kind(c->kind)->layout) {
@@ -79,8 +84,10 @@ static uint64_t mix_column(uint64_t h, const RtColumn *c) {
     case RT_LAYOUT_ROWS:
         break;
     }
-    return mix_array(h, rt_column_values(c), c->n_rows * rt_column_width(c),
-                     rt_column_value_bytes(c));
+    int64_t n = c->n_rows * rt_column_width(c);
+    size_t element = rt_column_value_bytes(c);
+    if (!pulled || !pulled->is) return mix_array(h, rt_column_values(c), n, element);
+    return mix_bytes(mix(h, (uint64_t)n * element), (const char *)pulled->seen.p, pulled->seen.n);
 }
 
 /* Mixes a table into the hash: name, number of rows, ends of edges, and the division into
@@ -104,7 +111,7 @@ uint64_t rt_bind_fingerprint(const RtExec *x) {
     for (int c = 0; c < p->n_columns; c++) {
         const RtTable *t = b->table[p->columns[c].space];
         const RtColumn *col = t ? rt_table_column(t, p->columns[c].name) : NULL;
-        if (col && p->columns[c].buf >= 0) h = mix_column(h, col);
+        if (col && p->columns[c].buf >= 0) h = mix_column(h, col, b->pulled ? &b->pulled[c] : NULL);
     }
     return h;
 }

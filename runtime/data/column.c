@@ -32,6 +32,7 @@ typedef struct RtColumnCheck {
     const RtColumn *c;
     const char *table;
     RtError *err;
+    int64_t lo, hi; /* rows of numbers that are checked */
 } Check;
 
 static gnnc_status bad_row(const Check *k, gnnc_status st, int64_t row, const char *what) {
@@ -61,11 +62,11 @@ static int64_t first_not_finite(const float *x, int64_t n) {
 }
 
 /* Are all 16-bit numbers finite? Of others all bits of the exponent are set. */
-static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
+static gnnc_status check_low(const Check *k, int64_t per_row) {
     const RtColumn *c = k->c;
     bool bf16 = c->low_dt == RT_DT_BF16;
     uint16_t top = bf16 ? 0x7f80 : 0x7c00, below = bf16 ? 0x7f : 0x3ff;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = k->lo * per_row; i < k->hi * per_row; i++)
         if ((c->low[i] & top) == top)
             return bad_row(k, GNNC_E_VALUE, i / per_row,
                            c->low[i] & below ? "value is NaN" : "value is infinite");
@@ -75,11 +76,12 @@ static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
 /* Are all numbers finite? */
 static gnnc_status check_finite(const Check *k) {
     const float *x = k->c->f32;
-    int64_t w = rt_column_width(k->c), n = k->c->n_rows * w;
+    int64_t w = rt_column_width(k->c), from = k->lo * w;
     if (!x && k->c->there) return GNNC_OK; /* checked where there is a device to read it */
-    if (!x) return check_low(k, n, w);
-    int64_t i = first_not_finite(x, n);
+    if (!x) return check_low(k, w);
+    int64_t i = first_not_finite(x + from, (k->hi - k->lo) * w);
     if (i < 0) return GNNC_OK;
+    i += from;
     return bad_row(k, GNNC_E_VALUE, i / w, isnan(x[i]) ? "value is NaN" : "value is infinite");
 }
 
@@ -181,7 +183,13 @@ gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) 
     if (scalar && c->rank != 1)
         return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
                        c->name, rt_col_kind_words.word[c->kind]);
-    return kinds[c->kind].check ? kinds[c->kind].check(&(Check){c, where, err}) : GNNC_OK;
+    const Check k = {c, where, err, 0, c->n_rows};
+    return kinds[c->kind].check ? kinds[c->kind].check(&k) : GNNC_OK;
+}
+
+gnnc_status rt_column_check_rows(const RtColumn *c, int64_t lo, int64_t hi, const char *where,
+                                 RtError *err) {
+    return check_finite(&(Check){c, where, err, lo, hi});
 }
 
 const char *rt_column_declared(const RtColumn *c, char *to, size_t n) {

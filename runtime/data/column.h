@@ -132,6 +132,9 @@ void rt_column_fill_unknown(const RtColumn *c, int64_t n);
 
 /* Checks what later code relies on: `where` is the table's name in messages. */
 gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
+/* Of a FLOAT column only rows lo .. hi - 1: nobody reads the others. */
+gnnc_status rt_column_check_rows(const RtColumn *c, int64_t lo, int64_t hi, const char *where,
+                                 RtError *err);
 /* *out = a FLOAT column's values as RT_F32, RT_BF16 or RT_F16 alone: c's own where it has them,
  * else made in the pool by the team (NULL: the caller), the same bits whatever its size.  Columns
  * of other kinds are c. */

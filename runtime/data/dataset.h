@@ -66,10 +66,19 @@ typedef struct RtDataset {
  * then relied on.  Only the ends of 2^31 edges or more are mapped in any case. */
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err);
-/* The same, but tables of at least so many edges (0 = no table) are left in their files, of which
- * only the shape is looked at: who needs them reads them, and then they are checked. */
+/* Which of several processes opens data in parts; n below 2: it is alone. */
+typedef struct RtShare {
+    int rank, n;
+} RtShare;
+/* Its rows of a table in parts: those of parts P * rank / n to P * (rank + 1) / n - 1 of P. */
+static inline int64_t rt_share_begin(const RtTable *t, int rank, int n) {
+    return t->part_ptr[(int64_t)t->n_parts * rank / n];
+}
+/* As rt_dataset_open, but tables of at least so many edges (0 = no table) are left in their files,
+ * of which only the shape is looked at: who needs them reads them, and then they are checked.  Of
+ * float columns of nodes in parts only the share's rows are checked. */
 gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
-                                 int64_t late_edges, RtDataset **out, RtError *err);
+                                 int64_t late_edges, RtShare share, RtDataset **out, RtError *err);
 /* The same, but all files are mapped, edges as well, for who goes through them once and ends soon.
  */
 gnnc_status rt_dataset_open_mapped(const RtAlloc *from, const char *dir, RtDataset **out,
@@ -156,6 +165,7 @@ typedef struct RtFiles {
     bool map_values, map_all; /* what indexes nothing is mapped; everything is */
     int64_t late_edges; /* tables of so many edges are looked at alone, their ends read later; 0:
                            none */
+    RtShare share;
 } RtFiles;
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
                                   RtError *err);

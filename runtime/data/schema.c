@@ -345,9 +345,19 @@ out:
     return st;
 }
 
+/* Checks a column, or what a process reads of it. */
+static gnnc_status check_column(Opener *o, const RtTable *t, const RtColumn *c) {
+    RtShare s = o->files->share;
+    if (s.n < 2 || t->n_parts < s.n || c->kind != RT_COL_FLOAT)
+        return rt_column_check(c, t->name, o->err);
+    int64_t lo = rt_share_begin(t, s.rank, s.n), hi = rt_share_begin(t, s.rank + 1, s.n);
+    if (lo < 0 || lo > hi || hi > t->count) return GNNC_OK; /* which rt_dataset_check() refuses */
+    return rt_column_check_rows(c, lo, hi, t->name, o->err);
+}
+
 /* Loads a column: its entry in the schema and its arrays, which are checked. */
-static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
-                               RtColumn *c) {
+static gnnc_status load_column(Opener *o, const RtJson *v, const RtTable *t, RtColumn *c) {
+    const char *table = t->name;
     static const char *const known[] = {"kind",  "shape",      "file",    "ptr",       "col",
                                         "val",   "categories", "names",   "train",     "test",
                                         "dtype", "why",        "encoder", "baselines", NULL};
@@ -358,7 +368,7 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     const char *kind = get_text(v, "kind");
     c->name = v->key;
     c->why = get_text(v, "why");
-    c->n_rows = n_rows;
+    c->n_rows = t->count;
     if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
     TRY(st, read_shape(o, v, where, c));
     if (rt_column_has_codes(c)) TRY(st, read_categories(o, v, where, c));
@@ -377,7 +387,7 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
         st = load_split(o, v, where, c);
         break;
     }
-    if (st == GNNC_OK) st = rt_column_check(c, table, o->err);
+    if (st == GNNC_OK) st = check_column(o, t, c);
 out:
     return st;
 }
@@ -392,7 +402,7 @@ static gnnc_status load_columns(Opener *o, const RtJson *v, RtTable *t) {
     if (!t->columns) return rt_fail_nomem(o->err, SCHEMA);
     gnnc_status st = GNNC_OK;
     for (const RtJson *c = columns->first; c && st == GNNC_OK; c = c->next)
-        st = load_column(o, c, t->name, t->count, &t->columns[t->n_columns++]);
+        st = load_column(o, c, t, &t->columns[t->n_columns++]);
     return st;
 }
 
@@ -654,7 +664,7 @@ static gnnc_status say_where(gnnc_status st, const char *dir, const RtError *inn
 
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err) {
-    return rt_dataset_open_late(from, dir, map_values, 0, out, err);
+    return rt_dataset_open_late(from, dir, map_values, 0, (RtShare){0}, out, err);
 }
 
 /* Opens a data directory. */
@@ -681,8 +691,8 @@ static gnnc_status open_dir(const RtAlloc *from, const char *dir, RtFiles files,
 }
 
 gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
-                                 int64_t late_edges, RtDataset **out, RtError *err) {
-    const RtFiles files = {.map_values = map_values, .late_edges = late_edges};
+                                 int64_t late_edges, RtShare share, RtDataset **out, RtError *err) {
+    const RtFiles files = {.map_values = map_values, .late_edges = late_edges, .share = share};
     return open_dir(from, dir, files, out, err);
 }
 

@@ -70,14 +70,14 @@ gnnc_status rt_graph_null(gnnc_graph *g, const char *name) {
 /* ---- a directory -------------------------------------------------------------------- */
 /* Reads a data directory into a graph that has nothing yet. */
 static gnnc_status read_directory(gnnc_graph *g, const char *directory, bool map,
-                                  int64_t late_edges) {
+                                  int64_t late_edges, RtShare share) {
     gnnc_status st = rt_graph_begin(g);
     if (st != GNNC_OK) return st;
     RtDataset *d = g->data, *read;
     if (d->n_nodes + d->n_edges + d->n_graphs || d->dir)
         return rt_fail(&g->err, GNNC_E_STATE,
                        "%s: a directory is read before anything is in the graph", directory);
-    st = rt_dataset_open_late(&g->from, directory, map, late_edges, &read, &g->err);
+    st = rt_dataset_open_late(&g->from, directory, map, late_edges, share, &read, &g->err);
     if (st != GNNC_OK) return st;
     rt_dataset_close(d);
     g->data = read;
@@ -88,12 +88,12 @@ static gnnc_status read_directory(gnnc_graph *g, const char *directory, bool map
 }
 
 gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, int64_t late_edges,
-                          gnnc_graph **out, RtError *err) {
+                          RtShare share, gnnc_graph **out, RtError *err) {
     gnnc_graph *g;
     gnnc_status st = gnnc_graph_create_with(&g, from->alloc, from->release, from->user);
     *out = NULL;
     if (st != GNNC_OK) return rt_fail_nomem(err, dir);
-    st = read_directory(g, dir, map, late_edges);
+    st = read_directory(g, dir, map, late_edges, share);
     if (st == GNNC_OK) st = gnnc_graph_commit(g);
     if (st == GNNC_OK)
         *out = g;
@@ -105,7 +105,7 @@ gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, int64_
 
 gnnc_status gnnc_graph_read(gnnc_graph *g, const char *directory, int map) {
     if (!g || !directory) return rt_graph_null(g, "directory");
-    return read_directory(g, directory, map != 0, 0);
+    return read_directory(g, directory, map != 0, 0, (RtShare){0});
 }
 
 /* ---- tables ---------------------------------------------------------------------------- */

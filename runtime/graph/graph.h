@@ -73,9 +73,10 @@ struct gnnc_graph {
 };
 
 /* A data directory as a committed graph: what gnnc_trainer_load makes of it, which may leave tables
- * of at least `late_edges` edges in their files (rt_dataset_open_late). */
+ * of at least `late_edges` edges in their files, and rows of others than the share unread
+ * (rt_dataset_open_late). */
 gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, int64_t late_edges,
-                          gnnc_graph **out, RtError *err);
+                          RtShare share, gnnc_graph **out, RtError *err);
 
 /* ---- snapshots (graph_snapshot.c) -------------------------------------------- */
 /* The newest one, for a reader that has a reference to the graph. */

@@ -359,7 +359,8 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     if (!t->graph_alone) return GNNC_OK;
     bool keeps = t->training && !t->rt.device && isnan(t->options.asked);
     gnnc_status st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0,
-                                   keeps ? t->options.cache : 0, &t->graph, &t->rt.err);
+                                   keeps ? t->options.cache : 0, (RtShare){0}, &t->graph,
+                                   &t->rt.err);
     if (st != GNNC_OK) return st;
     t->snapshot = rt_graph_enter(t->graph);
     return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;

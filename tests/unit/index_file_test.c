@@ -184,7 +184,7 @@ TEST(forged_arrays_are_checked) {
     RtDataset *d;
     RtPool pool;
     rt_pool_init(&pool, NULL);
-    CHECK(rt_dataset_open_late(NULL, p.dir, true, 1, &d, NULL) == GNNC_OK);
+    CHECK(rt_dataset_open_late(NULL, p.dir, true, 1, (RtShare){0}, &d, NULL) == GNNC_OK);
     RtCacheKey of = {&d->stamp, strtoull(strrchr(path, '-') + 1, NULL, 16)};
     const RtCacheArray *a;
     RtCacheArray forged[64];
