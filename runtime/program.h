@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 39,
+    RT_PROGRAM_VERSION = 40,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -134,6 +134,7 @@ typedef struct {
     rt_split split;      /* .. a loss or metric: of its rows; 0 = of the step's */
     const char *of;      /* .. its name among its kind, "accuracy" of "accuracy.val"; or NULL */
     bool in_batches;     /* a phase that runs over batches touches it */
+    unsigned whole; /* DATA that batches read, too: bit i, phase i reads it of the whole data */
     int hops; /* OUTPUT of a program that serves rows: between them and what they are made of */
 } rt_buf;
 

@@ -230,6 +230,21 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
+/* Of a column: bit i, phase i runs on the whole data and reads it. */
+static unsigned read_whole(const Host *h, const PBuf *of) {
+    unsigned phases = 0;
+    for (int i = 0; i < h->p->phases.n && of->kind == PB_DATA; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        if (plan_runs_on_batches(h->p, ph) || ph->func->phase == PHASE_ENDS) continue;
+        for (int k = 0; k < ph->steps.n; k++)
+            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
+                int buf = plan_touched(ph->steps.v[k], b);
+                if (buf >= 0 && h->p->bufs.v[buf] == of) phases |= 1u << i;
+            }
+    }
+    return phases;
+}
+
 /* Writes a row of the table of buffers. in_batches: each batch brings its own contents, so that
  * every batch in flight has one (find_batch_buffers). */
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
@@ -252,6 +267,8 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
     if (in_batches) host_puts(h, ", .in_batches = true");
+    unsigned whole = in_batches ? read_whole(h, b) : 0;
+    if (whole) host_printf(h, ", .whole = 0x%x", whole);
     emit_use(h, b);
     host_puts(h, "},\n");
 }

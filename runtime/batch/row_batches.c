@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "batch_step.h"
+#include "pull.h"
 #include "runtime/device/device.h"
 #include "runtime/memory.h"
 
@@ -180,6 +181,7 @@ static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, i
     m->team = t->rt.team;
     TRY(st, rt_sample_nodes(b->sampler, &at, &seeds, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
+    if (t->pulls) TRY(st, rt_pulls_batch(t, m));
     st = rt_batch_step_run(step, m, !b->ran);
 out:
     return st;

@@ -15,6 +15,7 @@
 #include "runtime/contract.h"
 #include "runtime/device/device.h"
 #include "link_batches.h"
+#include "pull.h"
 #include "row_batches.h"
 #include "runtime/sample/sample.h"
 #include "train_heavy.h"
@@ -40,7 +41,12 @@ typedef struct RtBatches {
     RtDeviceSampler *there; /* it is drawn by the device; NULL = by samplers */
     RtBatch *proof;         /* then by both, to be compared; NULL = nobody asked */
     int64_t epoch, next;    /* the run that the pipeline is in, and its next batch */
-    int64_t first_epoch;    /* the first that was run */
+    int64_t *mine;          /* [n_batches] its batches that this process makes, in order */
+    int held;               /* the slot of the one that was taken */
+    int64_t turn;        /* pulled rows: batches before it are made, or at the same time now .. */
+    bool ahead;          /* .. and rows of this process's next one were asked for: */
+    int next_held;       /* it is in this slot; -1: it has none in the next turn */
+    int64_t first_epoch; /* the first that was run */
     RtLosses losses;
     bool warm; /* there is room for batches */
     RtBatchStep step;
@@ -189,12 +195,12 @@ static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const
     return rt_minibatch_bind(&b->slot[slot], &t->x, &b->source.map, err);
 }
 
-/* Prepares the epoch's batch `number` in a slot, by a worker of the pipeline. A batch that another
- * process makes is left out. */
-static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
+/* Prepares a batch of the run in a slot, by a worker of the pipeline: number `index` of those that
+ * this process makes. */
+static gnnc_status prepare(void *user, int worker, int64_t index, int slot, RtError *err) {
     gnnc_trainer *t = user;
     RtBatches *b = t->batches;
-    if (!rt_shares_mine(t, b->epoch * b->n_batches + number)) return GNNC_OK;
+    int64_t number = b->mine[index];
     int64_t from = number * b->batch, left = b->n_seeds - from;
     int64_t n = left < b->batch ? left : b->batch;
     RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
@@ -235,6 +241,7 @@ static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from
     RtPool *pool = &t->rt.pool;
     gnnc_status st = GNNC_OK;
     b->n_slots = n_workers ? n_workers + (ahead < 1 ? 1 : ahead > 64 ? 64 : (int)ahead) : 1;
+    b->n_slots += t->pulls != NULL; /* of the next turn, beside the step's own */
     b->slot = RT_NEWN(pool, RtMinibatch, b->n_slots);
     b->sampler = RT_NEWN(pool, RtSampler *, n_workers ? n_workers : 1);
     if (b->source.spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
@@ -251,10 +258,13 @@ out:
     return st;
 }
 
-/* Makes room for a device's notes: the losses of an epoch's steps, then metrics of batches. */
+/* Makes room for what an epoch notes: which batches this process makes; of a device, the losses of
+ * its steps, then metrics of batches. */
 static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
     int64_t n = 0;
     gnnc_status st;
+    b->mine = RT_NEWN(&t->rt.pool, int64_t, b->n_batches + 1);
+    if (!b->mine) return nomem(t);
     TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
     if (t->links) TRY(st, rt_link_batches_notes(t, b->n_batches, &n));
     st = rt_device_notes(&t->x, b->n_batches + n);
@@ -274,7 +284,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     bool on_device = wants_device(t, b); /* one queue, and so one worker, which waits for it */
     int n_workers = b->n_workers = on_device ? 1 : count_workers(t, b);
     b->epoch = b->first_epoch = -1;
-    RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
+    RtPipelineSpec spec = {
+        .prepare = prepare, .user = t, .n_workers = n_workers, .n_held = t->pulls ? 2 : 1};
     gnnc_status st;
     TRY(st, rt_batch_step_init(&b->step, &t->x, t, RT_PHASE_TRAIN));
     if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
@@ -282,6 +293,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (b->draws && t->links)
         TRY(st, rt_link_batches_set_sampler(t, &b->source.graph, &b->source.spec, &b->source.map,
                                             count_members(t, 0)));
+    if (t->pulls) TRY(st, rt_pulls_keep(t, &b->source.graph));
     TRY(st, make_seeds(t, b));
     TRY(st, rt_row_batches_start(t, &b->source.graph, &b->source.spec, &b->source.map, b->type,
                                  b->batch, count_members(t, 0)));
@@ -300,6 +312,7 @@ void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */
     rt_shares_stop(t);
+    rt_pulls_close(t);
     rt_link_batches_stop(t);
     rt_row_batches_stop(t);
     if (!b) return;
@@ -311,7 +324,7 @@ void rt_batches_stop(gnnc_trainer *t) {
     t->batches = NULL;
 }
 
-/* ---- the step -------- */
+/* ---- room -------- */
 /* Gives each slot room for what any slot has had. No memory is no failure here: slots grow when
  * they need it. */
 static void even_out(RtBatches *b) {
@@ -362,14 +375,19 @@ out:
 }
 
 static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t first) {
+    int64_t n = 0;
+    if (t->pulls) rt_pulls_wait(t);       /* what came is nobody's; why it did not is told later */
     rt_pipeline_begin(b->pipeline, 0, 0); /* nobody reads the order any more */
     if (b->first_epoch < 0) b->first_epoch = epoch;
     memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
     rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
     b->epoch = epoch;
-    b->next = first;
+    b->next = b->turn = first;
+    b->ahead = false;
+    for (int64_t i = first; i < b->n_batches; i++)
+        if (rt_shares_mine(t, epoch * b->n_batches + i)) b->mine[n++] = i;
     rt_losses_begin(&b->losses, first);
-    rt_pipeline_begin(b->pipeline, first, b->n_batches);
+    rt_pipeline_begin(b->pipeline, 0, n);
 }
 
 gnnc_status rt_batches_settle(gnnc_trainer *t) {
@@ -381,27 +399,75 @@ void rt_batches_forget(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     rt_shares_forget(t);
     if (!b) return;
+    if (t->pulls) rt_pulls_wait(t);
     rt_pipeline_begin(b->pipeline, 0, 0);
     b->next = -1;
     rt_losses_begin(&b->losses, 0);
     if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
 }
 
+/* ---- the step -------- */
+/* The slot of the next batch that this process makes. */
+static gnnc_status take(gnnc_trainer *t, int *slot) {
+    int64_t index;
+    return rt_pipeline_next(t->batches->pipeline, &index, slot, &t->rt.err);
+}
+
+/* The end of the turn that begins with a batch: those that processes make at the same time.  Those
+ * of another epoch are in no turn of this one. */
+static int64_t end_of_turn(const gnnc_trainer *t, int64_t batch) {
+    const RtBatches *b = t->batches;
+    int64_t first = b->epoch * b->n_batches, end = rt_shares_turn(t, first + batch) - first;
+    return end < b->n_batches ? end : b->n_batches;
+}
+
+/* Takes the batch that this process makes in a turn; slot -1: it makes none. */
+static gnnc_status take_of_turn(gnnc_trainer *t, int64_t from, int64_t end, int *slot) {
+    const RtBatches *b = t->batches;
+    *slot = -1;
+    while (from < end && !rt_shares_mine(t, b->epoch * b->n_batches + from)) from++;
+    return from < end ? take(t, slot) : GNNC_OK;
+}
+
+static RtMinibatch *in_slot(const RtBatches *b, int slot) {
+    return slot < 0 ? NULL : &b->slot[slot];
+}
+
+/* At a turn's first step, in all processes: the rows of its batch come, if they did not yet, and
+ * those of the next turn's are asked for, if the epoch has one. */
+static gnnc_status begin_turn(gnnc_trainer *t, RtBatches *b, int64_t batch) {
+    gnnc_status st;
+    bool here = b->ahead;
+    b->turn = end_of_turn(t, batch);
+    if (here) {
+        TRY(st, rt_pulls_wait(t));
+        b->held = b->next_held;
+    } else {
+        TRY(st, take_of_turn(t, batch, b->turn, &b->held));
+        TRY(st, rt_pulls_batch(t, in_slot(b, b->held)));
+    }
+    b->ahead = b->turn < b->n_batches;
+    if (!b->ahead) goto out;
+    TRY(st, take_of_turn(t, b->turn, end_of_turn(t, b->turn), &b->next_held));
+    st = rt_pulls_start(t, in_slot(b, b->next_held));
+out:
+    return st;
+}
+
 gnnc_status rt_batches_run(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     int64_t per_epoch = rt_batches_per_epoch(t);
     int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
-    int64_t number;
-    int slot;
+    bool mine = rt_shares_mine(t, t->progress.step);
     gnnc_status st;
     if (t->links) TRY(st, rt_link_batches_check_train(t));
     if (!b->warm) TRY(st, warm_up(t, b));
     if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
-    TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
+    if (!t->pulls && mine) TRY(st, take(t, &b->held));
     if (t->shares) TRY(st, rt_shares_begin(t));
-    if (rt_shares_mine(t, t->progress.step))
-        TRY(st, rt_batch_step_run(&b->step, &b->slot[slot], epoch == b->first_epoch));
+    if (t->pulls && batch >= b->turn) TRY(st, begin_turn(t, b, batch));
+    if (mine) TRY(st, rt_batch_step_run(&b->step, &b->slot[b->held], epoch == b->first_epoch));
     if (t->shares)
         TRY(st, rt_shares_end(t, batch, b->n_learned[batch]));
     else

@@ -1,5 +1,6 @@
 #include "train_shares.h"
 
+#include "pull.h"
 #include "train_sums.h"
 
 #include <string.h>
@@ -48,6 +49,13 @@ static bool is_last(const RtShares *s, int64_t step) {
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step) {
     const RtShares *s = t->shares;
     return !s || is_last(s, step) || maker_of(t, step) == t->processes.rank;
+}
+
+int64_t rt_shares_turn(const gnnc_trainer *t, int64_t step) {
+    const RtShares *s = t->shares;
+    int64_t n = t->processes.n, place = place_of(s, step), end = (place / n + 1) * n;
+    if (place == s->k - 1) return step + 1;
+    return step - place + (end < s->k - 1 ? end : s->k - 1);
 }
 
 static Head *head_of(const RtShares *s, int64_t step) {
@@ -349,8 +357,9 @@ static gnnc_status add_steps(gnnc_trainer *t) {
 
 gnnc_status rt_shares_settle(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    if (!s || s->from >= s->to) return GNNC_OK;
-    gnnc_status st = rt_sums_arrive(t, &s->sums);
+    gnnc_status st = s && t->pulls ? rt_pulls_wait(t) : GNNC_OK; /* one after the other */
+    if (st != GNNC_OK || !s || s->from >= s->to) return st;
+    st = rt_sums_arrive(t, &s->sums);
     if (st != GNNC_OK) return st;
     if (s->last_waits) take_last(t);
     st = add_steps(t);

@@ -19,6 +19,8 @@ void rt_shares_stop(gnnc_trainer *t);
 void rt_shares_forget(gnnc_trainer *t);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
+/* The step behind those that processes make at the same time as `step`: each makes one at most. */
+int64_t rt_shares_turn(const gnnc_trainer *t, int64_t step);
 /* Of processes that share rows or steps: E_STATE where one has another program, other data or
  * options or, once they train, other parameters than the first. */
 gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains);

@@ -143,11 +143,12 @@ bool rt_ranks_join(RtCli *c) {
 }
 
 void rt_ranks_sent(RtCli *c) {
-    enum { MOST = 64 }; /* parts, and so processes */
+    enum { MOST = 64, N_SENT = 4 }; /* parts, and so processes */
     gnnc_counters own = {.struct_size = sizeof own};
     int n = c->mpi ? c->mpi->processes.n : 1;
-    if (!is_together(c) || !c->is.shares_rows || n > MOST) return;
-    int64_t sum[3] = {0}, all[MOST][3] = {{0}};
+    bool pulls = rt_cli_option_int(c, "pull_rows");
+    if (!is_together(c) || (!c->is.shares_rows && !pulls) || n > MOST) return;
+    int64_t sum[N_SENT] = {0}, all[MOST][N_SENT] = {{0}};
     const void *out[MOST];
     void *in[MOST];
     size_t size[MOST];
@@ -155,6 +156,7 @@ void rt_ranks_sent(RtCli *c) {
     all[rt_ranks_number(c)][0] = own.sent_bytes;
     all[rt_ranks_number(c)][1] = own.messages;
     all[rt_ranks_number(c)][2] = own.beside_bytes;
+    all[rt_ranks_number(c)][3] = own.pulled_rows;
     for (int r = 0; r < n; r++) {
         out[r] = all[rt_ranks_number(c)];
         in[r] = all[r];
@@ -162,7 +164,7 @@ void rt_ranks_sent(RtCli *c) {
     }
     if (c->mpi->processes.exchange(c->mpi, out, size, in, size) != GNNC_OK) return;
     for (int r = 0; r < n; r++)
-        for (int i = 0; i < 3; i++) sum[i] += all[r][i];
+        for (int i = 0; i < N_SENT; i++) sum[i] += all[r][i];
     char text[192], beside[64] = "";
     if (sum[2])
         snprintf(beside, sizeof beside, ", %lld bytes of it while they computed",
@@ -170,6 +172,10 @@ void rt_ranks_sent(RtCli *c) {
     snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages%s%s", n,
              (long long)sum[0], (long long)sum[1], beside,
              rt_cli_option_int(c, "reduce_fast") ? ", sums by MPI counted as the least" : "");
+    if (pulls)
+        snprintf(text, sizeof text,
+                 "%d processes pulled %lld rows for batches: %lld bytes in %lld messages%s", n,
+                 (long long)sum[3], (long long)sum[0], (long long)sum[1], beside);
     if (c->log != RT_LOG_NONE) rt_cli_message(c, text);
 }
 

@@ -429,6 +429,10 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
     INT(reduce_fast, 0, 0, 1,                                                                      \
         "processes that share rows: sums by all_reduce; bits depend on how many they are")         \
+    INT(pull_rows, 0, 0, 1,                                                                        \
+        "processes that share steps: features of other processes' parts come from these")          \
+    INT(pull_cache, 0, 0, INT64_MAX,                                                               \
+        "with pull_rows: bytes for rows of others that stay, those with most edges")               \
     INT(tf32, 0, 0, 1, "on a GPU: round the factors of matrix products to TF32")                   \
     INT(buckets, 0, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
     INT(group_products, 1, 0, 1,                                                                   \
@@ -467,6 +471,10 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                them
  *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
  *                table has a time of which the model says nothing
+ *   pull_rows    of data in parts, on the cpu: a process reads and checks its parts' rows alone of
+ *                the float columns that batches read; all evaluate, predict and embed together.
+ *                GNNC_E_STATE: fewer parts than processes, no `exchange`, a model that scores links
+ *   pull_cache   each process may be told another number
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
  *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
  *                the host does, with a message */
@@ -534,7 +542,8 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * the host sends bytes with: each has a trainer of the same program with the same data and options,
  * and all do the same calls that train, in the same order; their parameters are the same to the
  * bit.  Only one need evaluate, save and predict; where they share rows all evaluate, predict and
- * embed, and the first saves: it alone has the optimizer's state of all rows.
+ * embed, and the first saves: it alone has the optimizer's state of all rows.  Where they pull rows
+ * (option pull_rows) all evaluate, predict and embed, too, and, within an update, save.
  *
  * Sends: n_bytes at `bytes` (also more than 2^31) of process `from` are written there in all
  * others, and the call returns when they may be used again.  All processes do it in the same order.
@@ -556,10 +565,10 @@ typedef struct gnnc_processes {
     int rank, n;                  /* this process, from 0; how many there are */
     gnnc_broadcast_fn *broadcast; /* may be NULL where n is 1 */
     void *user;                   /* the host's, until the trainer is destroyed */
-    gnnc_exchange_fn *exchange;   /* NULL: they share no rows (gnnc --parts) */
+    gnnc_exchange_fn *exchange;   /* NULL: they neither share nor pull rows */
     /* Not 0: `exchange` may also be called in a thread of the trainer's own, while the trainer
-     * computes rows that need nothing of it; never two calls of `broadcast` and `exchange` at
-     * once. */
+     * computes what needs nothing of it, and with option pull_rows between two calls that train;
+     * never two calls of `broadcast` and `exchange` at once. */
     int exchange_in_thread;
     gnnc_all_reduce_fn *all_reduce; /* NULL: they have none (option reduce_fast) */
     /* Of the processes on this one's machine: its number, from 0, and how many they are; 0: not
@@ -806,9 +815,10 @@ typedef struct gnnc_counters {
     int64_t live_bytes;      /* allocated and not returned: what only loading needs goes back */
     int64_t peak_bytes;      /* the most that live_bytes was */
     int64_t eval_ns;         /* gnnc_trainer_epoch: the time its evaluations took */
-    int64_t sent_bytes;      /* rows and sums, to other processes that share rows */
+    int64_t sent_bytes;      /* rows and sums, to other processes that share rows, or pull them */
     int64_t messages;        /* .. so often */
-    int64_t beside_bytes;    /* of these bytes: while rows were computed */
+    int64_t beside_bytes;    /* of these bytes: while rows, or a step, were computed */
+    int64_t pulled_rows;     /* that came for batches (option pull_rows), each once for a batch */
 } gnnc_counters;
 gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out);
 

@@ -59,6 +59,8 @@ class Options(TypedDict, total=False):
     check_times: int
     amx: int
     reduce_fast: int
+    pull_rows: int
+    pull_cache: int
     tf32: int
     buckets: int
     group_products: int

@@ -25,6 +25,7 @@
 #include "runtime/exec/profile.h"
 #include "splits.h"
 #include "runtime/device/device_sample.h"
+#include "runtime/batch/pull.h"
 #include "runtime/batch/row_batches.h"
 #include "runtime/batch/train_batches.h"
 #include "runtime/batch/train_shares.h"
@@ -151,7 +152,9 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .restart_profile = rt_profile_restart,
                                     .agree = rt_processes_agree,
                                     .follow_first = rt_processes_follow_first,
-                                    .open_index_file = open_index_file};
+                                    .open_index_file = open_index_file,
+                                    .open_pulls = rt_pulls_open,
+                                    .run_whole = rt_pulls_run_whole};
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
@@ -232,7 +235,9 @@ static bool has_late_relations(const rt_program *p) {
 static gnnc_status run_load_phase(gnnc_trainer *t) {
     const rt_phase *load = rt_phase_of(t->program, RT_PHASE_LOAD);
     rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
-    gnnc_status st = load ? rt_phase_run(&t->x, load) : GNNC_OK;
+    gnnc_status st = !load         ? GNNC_OK
+                     : t->training ? t->training->run_whole(t, load)
+                                   : rt_phase_run(&t->x, load);
     if (st != GNNC_OK || !has_late_relations(t->program)) return st;
     st = rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
     return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
@@ -358,9 +363,10 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     t->graph_alone = !t->graph;
     if (!t->graph_alone) return GNNC_OK;
     bool keeps = t->training && !t->rt.device && isnan(t->options.asked);
+    const gnnc_processes *p = &t->processes;
+    RtShare share = t->options.pull_rows && t->training ? (RtShare){p->rank, p->n} : (RtShare){0};
     gnnc_status st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0,
-                                   keeps ? t->options.cache : 0, (RtShare){0}, &t->graph,
-                                   &t->rt.err);
+                                   keeps ? t->options.cache : 0, share, &t->graph, &t->rt.err);
     if (st != GNNC_OK) return st;
     t->snapshot = rt_graph_enter(t->graph);
     return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;
@@ -400,6 +406,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
     TRY(st, choose_variant(t));
     TRY(st, rt_dist_open(&t->x, &t->processes, t->options.reduce_fast != 0));
+    if (t->training) TRY(st, t->training->open_pulls(t));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
     if (rt_dist_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));

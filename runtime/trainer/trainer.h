@@ -72,6 +72,10 @@ typedef struct RtTraining {
     gnnc_status (*follow_first)(gnnc_trainer *t, int64_t *number);
     /* Of the data directory just opened: where index arrays are kept. */
     gnnc_status (*open_index_file)(gnnc_trainer *t);
+    /* Which rows of features other processes send, once the program's sizes are bound. */
+    gnnc_status (*open_pulls)(gnnc_trainer *t);
+    /* Runs a phase on the whole data, with all rows of what it reads. */
+    gnnc_status (*run_whole)(gnnc_trainer *t, const rt_phase *phase);
 } RtTraining;
 
 struct gnnc_trainer {
@@ -95,6 +99,7 @@ struct gnnc_trainer {
     gnnc_processes processes;    /* that train together; n = 0: nobody has told of any */
     bool agreed;                 /* .. and share rows: they train the same */
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
+    struct RtPulls *pulls;       /* pull.h; NULL = this process reads all rows itself */
     struct RtWeightsFile *given; /* weights that came before the data; NULL = none */
     RtMemory memory;
     RtOptions options, standard; /* .. before any was set */

@@ -10,6 +10,7 @@
 #include "runtime/clock.h"
 #include "runtime/device/device.h"
 #include "runtime/batch/link_batches.h"
+#include "runtime/batch/pull.h"
 #include "runtime/batch/row_batches.h"
 #include "splits.h"
 #include "runtime/batch/train_batches.h"
@@ -129,7 +130,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : of_rows              ? rt_row_batches_run(t, phase)
                      : trains && t->batches ? rt_batches_run(t)
-                                            : rt_bind_run_whole(&t->x, phase);
+                                            : rt_pulls_run_whole(t, phase);
     if (st != GNNC_OK) return st;
     t->last_phase = index;
     if (trains) {
