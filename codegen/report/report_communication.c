@@ -1,5 +1,6 @@
-/* --report=communication: what processes that share rows send in a run of each phase, all n of them
- * together:
+/* --report=communication: what processes send to each other.  Those that share steps send
+ * gradients, and, where they pull rows (runtime/batch/pull.h), rows of columns that batches read.
+ * Of those that share rows, in a run of each phase, all n of them together:
  *
  *     halo   rows that a process reads and another owns, each once: which they are, data tell;
  *            beside: rows that need none of them are computed meanwhile
@@ -8,6 +9,7 @@
  *     sums   over rows (runtime/exec/sum_parts.c)
  *
  * With data, the trainer's `info --processes n` counts the same. */
+#include "codegen/plan_passes/plan_order.h"
 #include "codegen/report/report.h"
 
 #include "runtime/exec/blocks.h"
@@ -89,6 +91,50 @@ static void report_phase(Report *r, const PPhase *ph) {
     if (r->j) json_end(r->j), json_end(r->j);
 }
 
+/* May rows of this buffer be pulled: a column of numbers of nodes, other than the labels, that a
+ * phase over batches reads (can_pull() in runtime/batch/pull.c)? */
+static bool is_pulled(const Report *r, int buf) {
+    const PBuf *b = r->p->bufs.v[buf];
+    if (r->p->partitioned || r->p->m->recipe.sample.train_links || b->kind != PB_DATA ||
+        b->col->kind != COL_FLOAT || b->col->space->kind != SP_NODE ||
+        b->col == module_target(r->p->m, false))
+        return false;
+    for (int i = 0; i < r->p->phases.n; i++) {
+        const PPhase *ph = r->p->phases.v[i];
+        for (int k = 0; k < ph->steps.n && plan_runs_on_batches(r->p, ph); k++)
+            for (int j = 0; j < plan_n_touched(ph->steps.v[k]); j++)
+                if (plan_touched(ph->steps.v[k], j) == buf) return true;
+    }
+    return false;
+}
+
+/* Prints the columns of which processes that share steps pull rows, with the bytes of a row. */
+static void report_pulls(Report *r) {
+    int n = 0;
+    if (r->j) json_array(r->j, "pulls");
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (!is_pulled(r, i)) continue;
+        const char *column = arena_printf(r->a, "%s.%s", b->col->space->name, b->col->name);
+        const Expr *bytes = expr_const(r->a, dtype_bytes(b->dt));
+        for (int d = 1; d < b->type.rank; d++) bytes = expr_mul(r->a, bytes, b->type.dim[d]->size);
+        if (r->j) {
+            json_object(r->j, NULL);
+            json_text(r->j, "column", column);
+            report_json_expr(r, "bytes", bytes);
+            json_end(r->j);
+            continue;
+        }
+        if (!n++)
+            sb_puts(r->b,
+                    "  with --pull-rows, rows that a batch reads and others own, each once:\n");
+        sb_printf(r->b, "    %s  ", column);
+        report_amount(r, bytes, "B");
+        sb_puts(r->b, "\n");
+    }
+    if (r->j) json_end(r->j);
+}
+
 /* Prints the report; a program that shares no rows has no phases in it. */
 void report_communication(Report *r) {
     if (r->j) {
@@ -103,5 +149,7 @@ void report_communication(Report *r) {
     }
     for (int i = 0; i < r->p->phases.n && r->p->partitioned; i++)
         report_phase(r, r->p->phases.v[i]);
-    if (r->j) json_end(r->j), json_end(r->j);
+    if (r->j) json_end(r->j);
+    report_pulls(r);
+    if (r->j) json_end(r->j);
 }
