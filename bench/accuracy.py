@@ -91,7 +91,8 @@ def scores(task, exe, data, seeds, epochs=0):
 def build(a, source, exe, precision, data):
     if not os.path.exists(exe):
         measured = [f"--data={data}"] if precision == "auto" else []
-        subprocess.run([a.gnnc, source, "--target=cpu", f"--precision={precision}", *measured, "-o", exe], check=True)
+        always = ["--precision.small-mib=0"]  # also of data that would stay in f32
+        subprocess.run([a.gnnc, source, "--target=cpu", f"--precision={precision}", *always, *measured, "-o", exe], check=True)
 
 
 def full_batch_mean(a, task, source, exe, precision, data, seeds):

@@ -106,7 +106,7 @@ void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
 
 /* Whether the step keeps values in f16. */
 static bool has_f16(const PassCtx *p, const Func *f) {
-    if (p->precision == DT_F16) return true;
+    if (p->precision == DT_F16 && !pass_is_in_f32(p)) return true;
     for (const Op *op = f->first; op; op = op->next)
         if (op->want == DT_F16 || (op->kind == OP_STORE_AS && op->dtype == DT_F16)) return true;
     return false;

@@ -10,8 +10,9 @@
 #include "ir/ir.h"
 
 /* What sizes decide that only the data tell: a program has a variant for each combination of
- * answers, and takes one when the data are loaded. */
-enum { PASS_MAX_CHOICES = 2 };
+ * answers, and takes one when the data are loaded.  Questions are about the order of work, and one
+ * is whether values stay f32. */
+enum { PASS_MAX_ORDERS = 2, PASS_MAX_CHOICES = PASS_MAX_ORDERS + 1 };
 
 typedef struct {
     const char *question[PASS_MAX_CHOICES];
@@ -19,6 +20,7 @@ typedef struct {
     int n;
     bool closed;     /* the first variant asked; what only others ask takes its first answer */
     unsigned picked; /* bit i: the second answer of question i */
+    unsigned in_f32; /* the bit of whether values stay f32; 0: nobody asked */
 } PassChoices;
 
 /* What a value was on some data, in a phase of the program (ranges.c). */
@@ -174,6 +176,10 @@ typedef struct {
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */
 int pass_choose(PassCtx *p, const char *question, const char *first, const char *second);
+/* Whether values stay f32 in this variant.  The second asks nothing: in the first variant it says
+ * no. */
+bool pass_chooses_f32(PassCtx *p, const char *first, const char *second);
+bool pass_is_in_f32(const PassCtx *p);
 
 /* What the passes of one level run on. */
 typedef struct {

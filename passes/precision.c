@@ -469,9 +469,31 @@ static void narrow_func(Precision *p) {
     pass_dce_func(p->p->a, p->f);
 }
 
+/* Whether any value in memory is wide. */
+static bool has_wide(PassCtx *c, const Module *m) {
+    const Precision p = {.p = c};
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            if (op->type.dt == DT_F32 && !op->fused && prec_is_wide(&p, &op->type)) return true;
+    return false;
+}
+
+/* The type of large values that the model says nothing of.  What lies in caches in f32 is not read
+ * faster in 16 bits, but widened and rounded all the same: the program has a variant without for
+ * small data. */
+static DType general_type(PassCtx *c, const Module *m) {
+    DType dt = c->precision ? c->precision : DT_F32;
+    int most = pass_threshold(c->ctx, PASS_T_PRECISION_SMALL);
+    if (!prec_is_half(dt) || !most || !has_wide(c, m)) return dt;
+    const char *low = arena_printf(c->a, "keeps large values in %s", dtype_name(dt));
+    const char *f32 = arena_printf(c->a, "keeps values in f32, as %s pays from %d MiB of them on",
+                                   dtype_name(dt), most);
+    return pass_chooses_f32(c, low, f32) ? DT_F32 : dt;
+}
+
 /* @load comes first, then @encode: others follow what they save. */
 static bool run(PassCtx *c, Module *m) {
-    DType general = c->precision ? c->precision : DT_F32;
+    DType general = general_type(c, m);
     int n = m->funcs.n; /* and @load, if columns need one */
     Precision *all = NEWN(c->a, Precision, (size_t)n + 1);
     for (int i = 0; i < n; i++) {

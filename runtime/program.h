@@ -283,7 +283,11 @@ typedef struct rt_program {
      * sizes (variant.c). */
     int n_variants; /* 0 = there is this one only */
     const struct rt_program *const *variants;
-    const char *choice;               /* what this one decided, for people; NULL = nothing */
+    const char *choice; /* what this one decided, for people; NULL = nothing */
+    /* The variant that does the same with values in f32, for data whose 16-bit values would fill at
+     * most so many bytes there; 0: there is none. */
+    int in_f32;
+    int64_t in_f32_bytes;
     const struct RtDeviceOps *device; /* whose memory run_device works on; NULL = none */
     /* There: rt_rank_f32 of values, mask, ranks, 16 bytes of work per element, int64_t[4] of outer,
      * len, inner and ties. */

@@ -4,7 +4,12 @@
  * Every variant tells what each of its steps moves and computes as a function of the sizes
  * (program.h, rt_step_cost), so the times of one train step, or one prediction where nothing
  * is trained, are estimated and the least is taken.  `tune` measures instead and keeps the
- * answer; the option "variant" decides outright. */
+ * answer; the option "variant" decides outright.
+ *
+ * Each variant with values in 16 bits has one that does the same in f32, for data so small that
+ * they lie in caches: 16 bits save no time there, and are converted all the same.  How small that
+ * is was measured once and is compiled in (--precision.small-mib), so that neither threads nor
+ * processes nor the machine's caches change bits. */
 #include "variant.h"
 
 #include <math.h>
@@ -47,18 +52,47 @@ static bool is_out_of_reach(const rt_program *p, const int64_t *n) {
     return false;
 }
 
+/* The sizes of the data in the order of a variant. */
+static void sizes_of(const RtExec *x, const rt_program *p, int64_t *n) {
+    for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
+}
+
+/* Of sizes of the data those of the step that variants are compared by. */
+static void take_batch(const RtMemory *m, const rt_program *p, const rt_phase *ph, int64_t *n) {
+    int64_t batch = m->batch ? m->batch : p->sampling.batch;
+    if (ph->kind == RT_PHASE_TRAIN) rt_batch_sizes(p, batch, m->fanout, RT_BATCH_TRAINS, n);
+}
+
 double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant) {
     const rt_program *p = x->program->variants[variant];
     const rt_phase *ph = rt_variant_phase(p);
     int64_t n[RT_VARIANT_SYMS];
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
-    for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
+    sizes_of(x, p, n);
     if (is_out_of_reach(p, n)) return HUGE_VAL;
-    int64_t batch = m->batch ? m->batch : p->sampling.batch;
-    if (ph->kind == RT_PHASE_TRAIN) rt_batch_sizes(p, batch, m->fanout, RT_BATCH_TRAINS, n);
+    take_batch(m, p, ph, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
     return 1e-6 * ns;
+}
+
+double rt_variant_low_bytes(const RtExec *x, const RtMemory *m, int variant) {
+    const rt_program *p = x->program->variants[variant];
+    const rt_phase *ph = rt_variant_phase(p);
+    int64_t all[RT_VARIANT_SYMS], step[RT_VARIANT_SYMS];
+    double n_bytes = 0;
+    if (!ph || p->n_syms > RT_VARIANT_SYMS) return HUGE_VAL;
+    sizes_of(x, p, all);
+    if (is_out_of_reach(p, all)) return HUGE_VAL;
+    memcpy(step, all, (size_t)p->n_syms * sizeof *step);
+    take_batch(m, p, ph, step);
+    for (int b = 0; b < p->n_bufs; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        bool passes = rt_memory_is_temp(p, b), low = buf->dt == RT_BF16 || buf->dt == RT_F16;
+        if (!low || (passes && &p->phases[buf->phase] != ph)) continue;
+        n_bytes += (double)sizeof(float) * (double)p->buf_count(b, passes ? step : all);
+    }
+    return n_bytes;
 }
 
 int rt_variant_best(const double *ms, const bool *tried, int n) {

@@ -11,7 +11,9 @@ const rt_phase *rt_variant_phase(const rt_program *p);
 /* Estimated ms of it in variant `v` with the sizes bound in x, whose program is the first; of
  * batches as m says. */
 double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant);
-/* Of n estimates the least that was not tried; the first of equals.  One must be left. */
+/* Bytes that its 16-bit values would fill in f32: those of the data, and of that phase. */
+double rt_variant_low_bytes(const RtExec *x, const RtMemory *m, int variant);
+/* Of n estimates the least that was not tried; the first of equals; -1: none is left. */
 int rt_variant_best(const double *ms, const bool *tried, int n);
 
 #endif

@@ -683,6 +683,9 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
     }
     if (!h->p->variant && h->p->n_variants > 1)
         host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
+    if (h->p->in_f32)
+        host_printf(h, "    .in_f32 = %d,\n    .in_f32_bytes = %" PRId64 ",\n", h->p->in_f32,
+                    h->p->in_f32_bytes);
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
     for (int i = 0; h->p->device && i < RUNTIME_COUNT; i++) {
         const char *own = target_runtime_kernel_name(h->a, h->p, (RuntimeKernel)i);

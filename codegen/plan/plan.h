@@ -332,7 +332,9 @@ typedef struct Plan {
     int variant, n_variants; /* number of this variant of the program, and how many there are; the
                                 driver of the first lists the others */
     const char *choice;      /* what this variant decided; NULL = nothing */
-    uint64_t fingerprint;    /* of the first variant; 0 = this plan's own */
+    int in_f32; /* the variant that does the same in f32, for data whose rounded values fill */
+    int64_t in_f32_bytes; /* .. at most so many bytes there; 0: there is none */
+    uint64_t fingerprint; /* of the first variant; 0 = this plan's own */
 } Plan;
 
 /* Whether the driver can run on the host alone. */

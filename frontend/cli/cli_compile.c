@@ -163,6 +163,8 @@ static bool generate_all(Ctx *c, CliJob *j, Plan *first, Plan *shown, PassChoice
     for (int i = 0; i < n && n > 1; i++) {
         plan[i]->variant = i;
         plan[i]->n_variants = n;
+        if (ch->in_f32 & ~(unsigned)i) plan[i]->in_f32 = i | (int)ch->in_f32;
+        plan[i]->in_f32_bytes = (int64_t)pass_threshold(c, PASS_T_PRECISION_SMALL) << 20;
         plan[i]->choice = cli_variant_text(c, ch, (unsigned)i);
     }
     return generate(c, j, plan, n);

@@ -435,6 +435,14 @@ static gnnc_status check_scale(const File *o, rt_var_role role, const RtTensor *
     return GNNC_OK;
 }
 
+/* A variant in f32 has no loss scale: one that goes on from it in f16 begins with its own. */
+static bool may_lack(const File *o, int var) {
+    rt_var_role role = o->t->program->vars[var].role;
+    return rt_variant_recorded(&o->f) != o->t->variant &&
+           (role == RT_ROLE_LOSS_SCALE || role == RT_ROLE_GOOD_STEPS ||
+            role == RT_ROLE_SKIPPED_STEPS);
+}
+
 /* Checks that the file has a tensor of the right shape for each variable, kept and of now, and the
  * history of all epochs. */
 static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **history) {
@@ -443,6 +451,7 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
         if (t->program->vars[v].buf < 0 || t->program->vars[v].kind == RT_VAR_KEPT) continue;
         RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
         for (int k = 0; k < 2; k++) {
+            if (!f[k] && may_lack(o, v)) continue;
             if (!f[k])
                 return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' is missing", o->path,
                                t->program->vars[v].path);
@@ -464,7 +473,7 @@ static void store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
     const rt_var *vars = t->program->vars;
     for (int v = 0; v < t->program->n_vars; v++)
-        if (vars[v].buf >= 0 && vars[v].kind != RT_VAR_KEPT)
+        if (vars[v].buf >= 0 && vars[v].kind != RT_VAR_KEPT && present_of(o, v))
             rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
     for (int i = 0; i < t->n_shown && has_best; i++)
         rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_value(t, i));

@@ -284,17 +284,41 @@ static gnnc_status take_variant(gnnc_trainer *t, int v) {
     return st == GNNC_OK ? rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory) : st;
 }
 
+/* The one that does what variant v does in f32, where the data are small; else v. */
+static int in_f32_if_small(const gnnc_trainer *t, int v) {
+    const rt_program *p = t->first_program->variants[v];
+    if (!p->in_f32 || t->stays_low) return v;
+    double n_bytes = rt_variant_low_bytes(&t->x, &t->memory, v);
+    return n_bytes <= (double)p->in_f32_bytes ? p->in_f32 : v;
+}
+
+/* The fastest by estimate of those that are compared by it; in f32 where that is to be, which is
+ * told. */
+static int estimated_best(gnnc_trainer *t, const bool *tried) {
+    const rt_program *p = t->first_program;
+    int v = rt_variant_best(t->estimate_ms, tried, p->n_variants), f32 = in_f32_if_small(t, v);
+    if (f32 == v) return v;
+    rt_message(&t->rt,
+               "%.1f MiB of values stay f32: 16 bits pay from %.0f MiB on (--variant %d has them)",
+               rt_variant_low_bytes(&t->x, &t->memory, v) / (1 << 20),
+               (double)p->variants[v]->in_f32_bytes / (1 << 20), v);
+    return f32;
+}
+
 /* The variants from the preferred one and then the fastest on, until one fits in memory, and a line
  * where one is passed over; nobody else's choice is changed. */
 static gnnc_status best_variant(gnnc_trainer *t) {
     bool tried[RT_MAX_VARIANTS] = {false};
-    int first = t->preferred, n = t->first_program->n_variants;
-    if (first < 0) first = rt_variant_best(t->estimate_ms, tried, n);
+    const rt_program *p = t->first_program;
+    for (int i = 0; i < p->n_variants; i++) tried[p->variants[i]->in_f32] = true;
+    tried[0] = false;
+    int first = t->preferred >= 0 ? t->preferred : estimated_best(t, tried);
     gnnc_status st = take_variant(t, first);
     RtError lacks = t->rt.err;
     tried[first] = true;
-    for (int i = 1; i < n && st == GNNC_E_LIMIT; i++) {
-        int v = rt_variant_best(t->estimate_ms, tried, n);
+    while (st == GNNC_E_LIMIT) {
+        int v = rt_variant_best(t->estimate_ms, tried, p->n_variants);
+        if (v < 0) break;
         tried[v] = true;
         t->rt.err.text[0] = '\0'; /* of the one before, which is too large */
         st = take_variant(t, v);
@@ -468,6 +492,7 @@ static void prefer_recorded(gnnc_trainer *t) {
     if (!t->given || !t->given->resumes || t->options.set[RT_OPTION_variant]) return;
     int64_t v = rt_variant_recorded(&t->given->f);
     if (v >= 0 && v < t->program->n_variants) t->preferred = (int)v;
+    t->stays_low = v < 0; /* as a device's, and those from before there were variants in f32 */
 }
 
 /* Loads t->graph, or, where that is NULL, the directory; which may be NULL else. */

@@ -84,7 +84,8 @@ struct gnnc_trainer {
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
     int variant;                               /* its number */
     int preferred;                             /* by what was tuned or is resumed; -1 = none */
-    double estimate_ms[RT_MAX_VARIANTS];       /* of each variant on these data */
+    bool stays_low; /* it is not one in f32 of a program in 16 bits, unless that is preferred */
+    double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
     gnnc_graph *graph;           /* the data; NULL before load */

@@ -147,7 +147,7 @@ def square(gnnc, graph, precision, own):
     text = MODEL.replace("hidden: int = %d" % WIDTH, "hidden: int = %d" % SQUARE).replace("kinds = embedding(K, hidden)", "back = linear(hidden)")
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text.replace("kinds(g.v.kind) + lin(g.v.x)", "back(relu(lin(g.v.x)))"))
-    build(gnnc, name + ".gnn", name, ("--precision=" + precision,))
+    build(gnnc, name + ".gnn", name, ("--precision=" + precision, "--precision.small-mib=0"))
     want, _ = train(name, "d", name + ".w")
     memory, library, sessions, made = Bytes(), Library(name + "_rows"), [], []
     m, st = library.model(name + ".w", memory)

@@ -14,6 +14,7 @@ from checkpoint import changed, tensors
 GNNC, TOP = sys.argv[1], sys.argv[2]
 CORA = os.path.join(TOP, "models/data/cora")
 SEEDS = range(4)
+ALWAYS = "--precision.small-mib=0"  # data as small as Cora's would stay in f32
 
 
 def run(*command):
@@ -30,7 +31,7 @@ def compiled(model, precision, text=None, *options):
         path = model + ".gnn"
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-    run(GNNC, path, "--target=cpu", f"--precision={precision}", "-o", exe, *options)
+    run(GNNC, path, "--target=cpu", f"--precision={precision}", ALWAYS, "-o", exe, *options)
     return "./" + exe
 
 
@@ -112,6 +113,30 @@ def other_states():
     for x in 1.0, 2.0 ** 24:
         changed("f16.ckpt", "good.ckpt", scale, x)
         run(exe["f16"], "--data", CORA, "--epochs", "4", "--resume", "good.ckpt", "--checkpoint", "none")
+
+
+def small_data():
+    """Data whose values lie in caches: a program in 16 bits runs in f32, to f32's bits, and says so.  16 bits are to be had,
+    and a run goes on as it began."""
+    data, part, exe = ["--data", CORA, "--epochs", "4"], ["--checkpoint", "part"], {}
+    run(compiled("gcn", "f32"), *data, "--checkpoint", "full")
+    for p in ("bf16", "f16"):
+        exe[p] = "./small." + p
+        run(GNNC, os.path.join(TOP, "models/gcn.gnn"), "--target=cpu", f"--precision={p}", "-o", exe[p])
+        r = subprocess.run([exe[p], *data, *part], capture_output=True, text=True)
+        assert r.returncode == 0 and "stay f32: 16 bits pay from 32 MiB on (--variant 0 has them)" in r.stderr, r.stderr
+        assert tensors("part") == tensors("full"), f"{p}: other bits than f32"
+        assert f"keeps values in f32, as {p} pays from 32 MiB of them on\n" in run(exe[p], *data, "--profile", "--checkpoint", "none")
+    same_bits(exe["f16"])
+    run(compiled("gcn", "f16"), *data, "--checkpoint", "low")
+    run(exe["f16"], *data, "--variant", "0", *part)
+    assert tensors("part") == tensors("low") != tensors("full"), "variant 0 is not in 16 bits"
+    for first, more in (["--variant", "0"], []), ([], ["--variant", "0"]):
+        run(exe["f16"], "--data", CORA, "--epochs", "2", *first, *part)
+        r = subprocess.run([exe["f16"], *data, "--resume", "part", *more, *part], capture_output=True, text=True)
+        assert r.returncode == 0 and ("'variant' says so" in r.stderr) == bool(more) and "stay f32" not in r.stderr, r.stderr
+        assert (tensors("part") == tensors("low")) == bool(first), "not as it began"
+    assert tensors("part")["opt.loss_scale.good"] == (2,), "the scale begins where f32 ends"
 
 
 TABLE = """
@@ -209,7 +234,7 @@ def carried(name, precision, loss, adam, recipe):
     path = name + ".gnn"
     with open(path, "w", encoding="utf-8") as f:
         f.write(CARRIED % (loss, adam, recipe))
-    options = ["--target=cpu", f"--precision={precision}"]
+    options = ["--target=cpu", f"--precision={precision}", ALWAYS]
     run(GNNC, path, *options, "-o", "carries")
     run(GNNC, path, *options, pipeline(path, *options), "-o", "rounds")
     logs, scores = [], []
@@ -237,6 +262,7 @@ with tempfile.TemporaryDirectory() as folder:
     carried("batches", "bf16", "cross_entropy", "", sampled + "  ema 0.9")
     for m in ("gcn", "gat"):
         learns(m)
+    small_data()
     loss_scale()
     table()
     other_states()

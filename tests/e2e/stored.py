@@ -76,7 +76,8 @@ def losses(exe, data):
 def compiled(exe, *options, recipe="", text=MODEL):
     with open(exe + ".gnn", "w", encoding="utf-8") as f:
         f.write(text % recipe)
-    run(GNNC, exe + ".gnn", "--target=cpu", "-o", exe, *options)
+    always = "--precision.small-mib=0"  # as small as these data are they would stay in f32
+    run(GNNC, exe + ".gnn", "--target=cpu", always, "-o", exe, *options)
     return "./" + exe
 
 

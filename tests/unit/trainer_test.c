@@ -403,6 +403,53 @@ TEST(why_a_run_goes_on_in_another_variant) {
     scratch_remove(p.dir);
 }
 
+/* The variant that runs on the data, after a checkpoint if there is one; said [300]: what it told.
+ */
+static int variant_on(const rt_program *p, const Place *place, const char *resumed, char *said) {
+    const gnnc_program model = {RT_PROGRAM_VERSION, p};
+    gnnc_variant_info v = {.struct_size = sizeof v};
+    gnnc_trainer *t = NULL;
+    *said = '\0';
+    CHECK(gnnc_trainer_create(&t, &model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_message(t, keep_line, said) == GNNC_OK);
+    if (resumed) CHECK(gnnc_trainer_resume(t, resumed) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load(t, place->dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    if (!resumed) CHECK(gnnc_trainer_save(t, place->a) == GNNC_OK);
+    int n = 0;
+    while (gnnc_trainer_variant_info(t, n, &v) == GNNC_OK && !v.in_use) n++;
+    gnnc_trainer_destroy(t);
+    return n;
+}
+
+/* By the step's values in 16 bits: those of another phase do not count, nor what has 32 bits. */
+TEST(small_data_stay_in_f32) {
+    Place p = place_new();
+    rt_buf bufs[N_TINY_BUFS];
+    rt_program low = tiny_program, f32 = tiny_program;
+    const rt_program *variants[] = {&low, &f32};
+    char said[300];
+    memcpy(bufs, tiny_bufs, sizeof bufs);
+    bufs[B_H].dt = bufs[B_EH].dt = RT_BF16;
+    low.bufs = bufs;
+    low.n_variants = 2;
+    low.variants = variants;
+    CHECK(variant_on(&low, &p, NULL, said) == 0 && !*said);
+    low.in_f32 = 1;
+    low.in_f32_bytes = 4 * N * F - 1;
+    CHECK(variant_on(&low, &p, NULL, said) == 0 && !*said);
+    CHECK(variant_on(&low, &p, p.a, said) == 0 && !*said);
+    low.in_f32_bytes++;
+    CHECK(variant_on(&low, &p, p.a, said) == 0 && !*said); /* as the checkpoint says */
+    CHECK(variant_on(&low, &p, NULL, said) == 1);
+    CHECK_MSG(strstr(said, "stay f32") && strstr(said, "--variant 0"), "%s", said);
+    low.in_f32_bytes = 1;
+    CHECK(variant_on(&low, &p, p.a, said) == 1 && !*said);
+    low.in_f32_bytes = 4 * N * F; /* from before there was one in f32, or by a device */
+    CHECK(variant_on(&tiny_program, &p, NULL, said) == 0);
+    CHECK(variant_on(&low, &p, p.a, said) == 0 && !*said);
+    scratch_remove(p.dir);
+}
+
 TEST(full_disk_keeps_the_old_checkpoint) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p, 8, 1);
