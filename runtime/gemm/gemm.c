@@ -51,6 +51,7 @@ typedef struct {
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
     int64_t packed;    /* floats of `pack` */
     bool own, amx;     /* our kernels; those on AMX */
+    bool of_f16;       /* operands were widened from f16 */
     float *work;       /* amx: RT_PIECES_WORK for each thread */
     bool add;          /* to what is in C: all splits go to `part` */
     atomic_llong next; /* tile that nobody has taken yet */
@@ -117,7 +118,8 @@ static RtTile own_tile(const Job *j, const Tile *t) {
                     .c_row = t->c_row,
                     .m = t->m,
                     .n = t->n,
-                    .k = t->k};
+                    .k = t->k,
+                    .of_f16 = j->of_f16};
 }
 
 /* Floats that n columns of B take, packed: those of whole tiles. */
@@ -374,7 +376,7 @@ static gnnc_status multiply(RtExec *x, Job *j) {
 
 gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
                          bool add, void *room) {
-    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .room = room};
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .room = room, .of_f16 = true};
     return multiply(x, &j);
 }
 

@@ -28,7 +28,8 @@ void rt_gemm_16_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, voi
 /* Rows of a tile: more where the product is thin. */
 int64_t rt_gemm_tile_rows(const rt_gemm *g, int64_t least_rows, int64_t most_rows);
 
-/* C = A B, or C += A B, with rt_gemm_part_scratch(x, g) bytes of the caller's to work in. */
+/* C = A B, or C += A B, of numbers that were widened from f16, with rt_gemm_part_scratch(x, g)
+ * bytes of the caller's to work in. */
 gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
                          bool add, void *room);
 size_t rt_gemm_part_scratch(RtExec *x, const rt_gemm *g);

@@ -24,6 +24,7 @@ typedef struct {
     int64_t c_row, m, n, k;
     bool add;    /* to what C holds */
     bool narrow; /* by vectors of eight, also where there are longer ones */
+    bool of_f16; /* A and B were widened from f16: two pieces of bf16 hold a number */
 } RtTile;
 
 /* False: this machine has no such kernels, and the others must not be called. */

@@ -13,6 +13,8 @@
  * Higher-Precision Computations" (Henry, Tang and Heinecke 2019); where we differ: h is rounded
  * such that what would overflow is found, and the order of the sums.
  *
+ * An f16 has 11 bits, h and m hold them: l is 0, and the two products with it are left out.
+ *
  * Tiles take subnormal pieces as zeros, so numbers below 2^-110 lose bits.  Infinities and numbers
  * that round to one have no such pieces: a product that holds one is left to the caller.
  *
@@ -226,6 +228,7 @@ typedef struct {
     float *c;
     int64_t c_row, m, n; /* of C, at most 32 each are written */
     bool add;
+    bool two; /* pieces hold each number: the third is 0 */
     Ahead ahead[2];
     Cut *cut; /* what is multiplied next: `cut_rows` rows of it at each step of k */
     int64_t cut_rows;
@@ -257,9 +260,10 @@ INLINE_AMX void ask(const Ahead *a, int64_t step) {
             __builtin_prefetch(a->at + i * a->row + l * LINE, 0, 2);
 }
 
-/* An f32 product on AMX. Each operand is a sum of three bf16: high, middle and low. Six of their
- * nine products count; they are added from the smallest to the largest. */
-INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
+/* An f32 product on AMX. Each operand is a sum of three bf16: high, middle and low, or (`all`
+ * false) of the first two. Six of their nine products count; they are added from the smallest to
+ * the largest. */
+INLINE_AMX void multiply(const Square *s, bool tall, bool wide, bool all) {
     const Half *a = s->a, *b = s->b;
     __asm__ volatile("" ::: "memory"); /* gcc is not told what loads of tiles read */
     _tile_zero(0);
@@ -268,8 +272,10 @@ INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
     _tile_zero(3);
     for (int64_t i = 0; i < s->steps; i++, a += PIECES * HALVES, b += PIECES * HALVES) {
         LOAD_A(H);
-        LOAD_B(L);
-        MULTIPLY();
+        if (all) {
+            LOAD_B(L);
+            MULTIPLY();
+        }
         LOAD_B(M);
         MULTIPLY();
         LOAD_A(M);
@@ -279,8 +285,10 @@ INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
         if (s->cut_rows) cut_more(s->cut, s->cut_rows);
         LOAD_B(H);
         MULTIPLY();
-        LOAD_A(L);
-        MULTIPLY();
+        if (all) {
+            LOAD_A(L);
+            MULTIPLY();
+        }
     }
     a = s->a, b = s->b;
     for (int64_t i = 0; i < s->steps; i++, a += PIECES * HALVES, b += PIECES * HALVES) {
@@ -312,18 +320,26 @@ INLINE_AMX void put_sum(const float *sum, float *c, int64_t c_row, int64_t m, in
     }
 }
 
-/* Computes a square of C of up to two by two AMX tiles. */
-AMX static void square(const Square *s) {
-    _Alignas(64) float sum[SIDE * SIDE];
+/* Computes the sums of a square of C of up to two by two AMX tiles. */
+INLINE_AMX void multiply_square(const Square *s, bool all) {
     bool tall = s->m > SIDE, wide = s->n > SIDE;
     if (tall && wide)
-        multiply(s, true, true);
+        multiply(s, true, true, all);
     else if (tall)
-        multiply(s, true, false);
+        multiply(s, true, false, all);
     else if (wide)
-        multiply(s, false, true);
+        multiply(s, false, true, all);
     else
-        multiply(s, false, false);
+        multiply(s, false, false, all);
+}
+
+/* Computes such a square. */
+AMX static void square(const Square *s) {
+    _Alignas(64) float sum[SIDE * SIDE];
+    if (s->two)
+        multiply_square(s, false);
+    else
+        multiply_square(s, true);
     STORE(0);
     STORE(1);
     STORE(2);
@@ -390,7 +406,8 @@ static Square square_at(const RtTile *t, const Half *a, int64_t i, int64_t p, in
                     .c = t->c + i * t->c_row,
                     .c_row = t->c_row,
                     .m = t->m - i,
-                    .add = p > 0};
+                    .add = p > 0,
+                    .two = t->of_f16};
 }
 
 /* While two strips are multiplied the next ones are cut, between the instructions of the tiles, and

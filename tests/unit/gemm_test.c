@@ -501,6 +501,27 @@ TEST(widened_is_the_product_in_f32) {
     }
 }
 
+/* Two pieces of bf16 hold an f16: on AMX, too, the bits are those of f32's product. */
+TEST(two_pieces_hold_f16) {
+    static const Shape some[] = {{1, 300, 200, 290, false, true, false, false},
+                                 {1, 250, 144, 600, true, false, false, false},
+                                 {1, 160, 192, 1500, true, false, true, false}};
+    for (int i = 0; i < 3 && amx_here(); i++) {
+        rt_gemm g = layout(&some[i]);
+        float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+        float *want = matrix(g.m * g.n);
+        uint16_t *a16 = rounded(RT_F16, a, g.m * g.k), *b16 = rounded(RT_F16, b, g.k * g.n);
+        multiply(&g, true, a, b, want);
+        RtRuntime rt;
+        RtExec x = host(&rt, true);
+        rt.products16 = RT_BY_F32, g.in = RT_F16, g.out = RT_F32;
+        CHECK(rt_gemm_16(&x, &g, a16, b16, c) == GNNC_OK);
+        CHECK_MSG(!memcmp(c, want, (size_t)(g.m * g.n) * sizeof *c), "shape %d: other bits", i);
+        rt_pool_free(&rt.pool);
+        free(a), free(b), free(c), free(want), free(a16), free(b16);
+    }
+}
+
 /* Infinities and what is no number, in A and in B, are what they are in f32; and so by any cut. */
 static void check_strange_16(const Shape *s, float strange, bool in_b) {
     rt_gemm g = layout(s);
