@@ -88,7 +88,7 @@ const Target target_cuda = {.name = "cuda",
                             .plan_passes =
                                 "order-steps,block-rows,epilogues,delay-sums,gather-parts,"
                                 "join-kernels,group-products,clear-tails,lifetimes,"
-                                "sparse-products,sync-removal",
+                                "sparse-products,permute-entries,sync-removal",
                             .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows,"
                                            "hoist-values,mask-lanes,pack-accesses",
                             .emit_kernels = emit_kernels,

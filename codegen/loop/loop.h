@@ -53,7 +53,8 @@ struct LBuf {
     bool written; /* this kernel stores to it; a written buffer overlaps no other argument */
     bool begun;   /* written, and an earlier stage of the kernel has stored to it as well; what that
                      stage stored may be read */
-    const Op *value;        /* LB_VALUE: the graph value that it holds; NULL for partial sums */
+    const Op *value; /* LB_VALUE: the graph value that it holds; NULL for partial sums, and for
+                        entries in the order of a map */
     const Op *value_before; /* LB_VALUE updated in place: the graph value that it holds before this
                                kernel, which the kernel reads; or NULL */
     Map *map;               /* LB_MAP_*: the map whose index array this is */

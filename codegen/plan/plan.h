@@ -27,7 +27,8 @@ typedef struct {
     int stream;             /* PB_KEY: number of the random stream */
     int phase, first, last; /* PB_TEMP: its phase, and the first and last step there that use it */
     int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
-    const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
+    const char *io_name; /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR; of a copy in the order of
+                            a map (plan_permute.c) that, and the map */
     OutputUse
         use; /* what the runtime does with it: of PB_OUTPUT, and of a saved layer (PB_SAVED) */
 } PBuf;
