@@ -5,22 +5,23 @@
 
 #include <string.h>
 
+/* In the order in which they are printed: what says the most in the fewest lines comes first. */
 static const struct {
     const char *name;
     unsigned kind;
     void (*print)(Report *r);
 } reports[] = {
+    {"verdict", REPORT_VERDICT, report_verdict},
+    {"source", REPORT_SOURCE, report_source},
+    {"missed", REPORT_MISSED, report_missed},
+    {"kernels", REPORT_KERNELS, report_kernels},
+    {"degrees", REPORT_DEGREES, report_degrees},
     {"shapes", REPORT_SHAPES, report_shapes},
     {"breaks", REPORT_BREAKS, report_breaks},
     {"fusion", REPORT_FUSION, report_fusion},
     {"syncs", REPORT_SYNCS, report_syncs},
     {"memory", REPORT_MEMORY, report_memory},
     {"precision", REPORT_PRECISION, report_precision},
-    {"missed", REPORT_MISSED, report_missed},
-    {"source", REPORT_SOURCE, report_source},
-    {"degrees", REPORT_DEGREES, report_degrees},
-    {"kernels", REPORT_KERNELS, report_kernels},
-    {"verdict", REPORT_VERDICT, report_verdict},
     {"communication", REPORT_COMMUNICATION, report_communication},
     {"times", REPORT_TIMES, report_times},
 };

@@ -25,6 +25,7 @@ enum {
     REPORT_COMMUNICATION = 1 << 11,
     REPORT_TIMES = 1 << 12,
     REPORT_ALL = (1 << 13) - 1,
+    REPORT_OF_PASSES = REPORT_FUSION | REPORT_MISSED | REPORT_VERDICT /* need their records */
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
@@ -114,8 +115,7 @@ typedef struct {
     Json *j;   /* NULL: text is wanted */
     /* By Sym.id: sizes that are known, else nominal ones, which tell large from small. */
     const int64_t *nominal;
-    bool known;   /* all of them are known */
-    int n_missed; /* stored values that need not be (report_missed), for the verdict */
+    bool known; /* all of them are known */
 } Report;
 
 /* (report_text.c) */
@@ -155,6 +155,7 @@ void report_precision(Report *r);
 void report_verdict(Report *r);
 void report_source(Report *r);
 void report_missed(Report *r);
+int report_count_missed(Report *r); /* stored values that need not be */
 void report_kernels(Report *r);
 void report_degrees(Report *r);
 void report_communication(Report *r);

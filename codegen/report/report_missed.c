@@ -235,10 +235,15 @@ static void json_missed(Report *r, const Missed *m) {
     json_end(r->j);
 }
 
-/* Prints the report, and counts the stored values in r->n_missed for the verdict. */
+int report_count_missed(Report *r) {
+    Misses all = find_missed(r);
+    int n = 0;
+    for (int i = 0; i < all.n; i++) n += all.v[i].value != NULL;
+    return n;
+}
+
 void report_missed(Report *r) {
     Misses all = find_missed(r);
-    for (int i = 0; i < all.n; i++) r->n_missed += all.v[i].value != NULL;
     if (!r->j) {
         print_text(r, &all);
         return;

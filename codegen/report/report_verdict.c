@@ -36,7 +36,7 @@ static void print_text(Report *r, const PPhase *ph, int phase) {
         print_amount(r, "holds", live, "B", "memory");
         sb_printf(r->b, "            at step %d, %s\n", peak, cg_step_name(ph->steps.v[peak]));
     }
-    sb_printf(r->b, "  missed    %d opportunities  (missed)\n", r->n_missed);
+    sb_printf(r->b, "  missed    %d opportunities  (missed)\n", report_count_missed(r));
 }
 
 /* Prints the verdict on the phase as members of a JSON object. */
@@ -53,7 +53,7 @@ static void print_json(Report *r, const PPhase *ph, int phase) {
     report_json_expr(r, "flops", t.flops);
     report_json_expr(r, "saved", t.saved);
     json_int(r->j, "reads_per_run", report_reads_per_run(r, phase));
-    json_int(r->j, "missed", r->n_missed);
+    json_int(r->j, "missed", report_count_missed(r));
     if (peak >= 0) {
         json_int(r->j, "peak_step", peak);
         report_json_expr(r, "peak", live);

@@ -88,7 +88,7 @@ bool cli_run_passes(Ctx *c, CliJob *j, Module *m) {
     p->progress = &j->progress;
     j->progress = (PassProgress){0};
     j->effects = report_count_effects(m);
-    if (j->o.reports & (REPORT_FUSION | REPORT_MISSED)) {
+    if (j->o.reports & REPORT_OF_PASSES) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
         p->record = NEW(c->a, PassRecord);
@@ -224,7 +224,7 @@ Plan *cli_parse_plan(Ctx *c, CliJob *j, uint32_t file) {
         return NULL;
     j->o.pass.dump = c->outside.log;
     j->o.pass.progress = &j->progress;
-    if (j->o.reports & (REPORT_FUSION | REPORT_MISSED) || j->o.action == ACT_OPT) {
+    if (j->o.reports & REPORT_OF_PASSES || j->o.action == ACT_OPT) {
         j->remarks = sb_new(c->a);
         j->o.pass.remarks = &j->remarks;
         j->o.pass.record = NEW(c->a, PassRecord);
