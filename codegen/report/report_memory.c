@@ -7,6 +7,7 @@
 #include "codegen/report/report.h"
 #include "ir/text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "runtime/exec/blocks.h"
@@ -115,18 +116,24 @@ static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
     return true;
 }
 
-/* The bytes of the phase's arena after the runtime's own packing of buffers by their lives. False:
- * a size is not known. */
-static bool packed_bytes(const Report *r, int phase, int64_t *n_bytes) {
+/* Where the runtime puts the buffers of arenas, by its own packing. */
+typedef struct {
+    int64_t *offset; /* by buffer; -1: it lies in no arena, or a size is not known */
+    int64_t *bytes;  /* by phase, of its arena; -1: a size is not known */
+} Packing;
+
+/* Packs the buffers of the phase's arena by their lives. */
+static void pack_phase(const Report *r, int phase, Packing *to) {
     size_t max_items = (size_t)r->p->bufs.n + 1;
     RtPackItem *item = NEWN(r->a, RtPackItem, max_items);
-    int *order = NEWN(r->a, int, max_items), *live = NEWN(r->a, int, max_items), n = 0;
+    int *order = NEWN(r->a, int, max_items), *live = NEWN(r->a, int, max_items);
+    int *packed = NEWN(r->a, int, max_items), n = 0;
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         int64_t v;
         if (!in_arena(r, b) || b->phase != phase) continue;
-        if (!report_value(r, buffer_bytes(r, b), &v)) return false;
-        if (!block_bytes(r, b, &v)) return false;
+        if (!report_value(r, buffer_bytes(r, b), &v)) return;
+        if (!block_bytes(r, b, &v)) return;
         item[n] =
             (RtPackItem){.n_bytes = (size_t)v, .first = first_step(b), .last = last_step(r, b)};
         item[n].loop = on_host(r) ? b->block + 1 : 0;
@@ -135,10 +142,22 @@ static bool packed_bytes(const Report *r, int phase, int64_t *n_bytes) {
         const PPhase *ph = r->p->phases.v[phase];
         for (int k = 0; on_host(r) && k < ph->blocks.n; k++)
             rt_pack_span(&item[n], ph->blocks.v[k].first, ph->blocks.v[k].last);
-        n++;
+        packed[n++] = i;
     }
-    *n_bytes = (int64_t)rt_pack(item, n, order, live);
-    return true;
+    to->bytes[phase] = (int64_t)rt_pack(item, n, order, live);
+    for (int i = 0; i < n; i++) to->offset[packed[i]] = (int64_t)item[i].offset;
+}
+
+/* Packs the arenas of all phases. */
+static Packing pack_phases(const Report *r) {
+    Packing to = {.offset = NEWN(r->a, int64_t, (size_t)r->p->bufs.n + 1),
+                  .bytes = NEWN(r->a, int64_t, (size_t)r->p->phases.n + 1)};
+    for (int i = 0; i < r->p->bufs.n; i++) to.offset[i] = -1;
+    for (int i = 0; i < r->p->phases.n; i++) {
+        to.bytes[i] = -1;
+        pack_phase(r, i, &to);
+    }
+    return to;
 }
 
 /* How long the buffer keeps its value, in words. */
@@ -152,8 +171,8 @@ static const char *lifetime(const Report *r, const PBuf *b) {
 }
 
 /* ---- text ------------------------------------------------------------------------------ */
-/* Prints a line about each buffer of a kind: type, size and lifetime. */
-static void print_buffers(Report *r, PBufKind kind) {
+/* Prints a line about each buffer of a kind: type, size, lifetime, and where it is packed. */
+static void print_buffers(Report *r, const Packing *packing, PBufKind kind) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         if (b->kind != kind) continue;
@@ -161,7 +180,9 @@ static void print_buffers(Report *r, PBufKind kind) {
         expr_print(r->b, b->count);
         sb_puts(r->b, "]  ");
         report_amount(r, buffer_bytes(r, b), "B");
-        sb_printf(r->b, "  %s\n", lifetime(r, b));
+        sb_printf(r->b, "  %s", lifetime(r, b));
+        if (packing->offset[i] >= 0) sb_printf(r->b, ", at byte %" PRId64, packing->offset[i]);
+        sb_puts(r->b, "\n");
     }
 }
 
@@ -198,11 +219,10 @@ static void print_blocks(Report *r, int phase) {
 
 /* Prints the size of the phase's arena, packed and unpacked, its loops over blocks, and its live
  * bytes. */
-static void print_phase(Report *r, int phase) {
-    int64_t n;
+static void print_phase(Report *r, const Packing *packing, int phase) {
     sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
-    if (packed_bytes(r, phase, &n)) {
-        report_amount(r, expr_const(r->a, n), "B");
+    if (packing->bytes[phase] >= 0) {
+        report_amount(r, expr_const(r->a, packing->bytes[phase]), "B");
         sb_puts(r->b, " packed, ");
     }
     report_amount(r, total_bytes(r, PB_TEMP, phase), "B");
@@ -213,7 +233,7 @@ static void print_phase(Report *r, int phase) {
 
 /* Prints the report as text: the buffers of each kind with their total, the temporaries, then the
  * arena of each phase. */
-static void print_text(Report *r) {
+static void print_text(Report *r, const Packing *packing) {
     sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
     for (int k = 0; k < text_PBufKind.n; k++) {
         if (k == PB_TEMP) continue;
@@ -223,17 +243,17 @@ static void print_text(Report *r) {
         sb_printf(r->b, "  %s: ", text_PBufKind.word[k]);
         report_amount(r, e, "B");
         sb_puts(r->b, "\n");
-        print_buffers(r, (PBufKind)k);
+        print_buffers(r, packing, (PBufKind)k);
     }
     sb_puts(r->b, "  temp: one arena, as large as the largest phase\n");
-    print_buffers(r, PB_TEMP);
-    for (int p = 0; p < r->p->phases.n; p++) print_phase(r, p);
+    print_buffers(r, packing, PB_TEMP);
+    for (int p = 0; p < r->p->phases.n; p++) print_phase(r, packing, p);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 /* Prints a buffer as a JSON object: type, size and lifetime, and the steps between which it is in
- * the arena, if it is. */
-static void json_buffer(Report *r, const PBuf *b) {
+ * the arena, and where, if it is. */
+static void json_buffer(Report *r, const Packing *packing, const PBuf *b) {
     json_object(r->j, NULL);
     json_text(r->j, "name", b->name);
     json_text(r->j, "kind", text_PBufKind.word[b->kind]);
@@ -245,18 +265,18 @@ static void json_buffer(Report *r, const PBuf *b) {
         json_int(r->j, "first", first_step(b));
         json_int(r->j, "last", last_step(r, b));
         json_bool(r->j, "block", b->kind == PB_TEMP && b->block >= 0);
+        if (packing->offset[b->id] >= 0) json_int(r->j, "offset", packing->offset[b->id]);
     }
     json_end(r->j);
 }
 
 /* Prints the arena of a phase as a JSON object: sizes, loops over blocks, and the live bytes at
  * each step. */
-static void json_phase(Report *r, int phase) {
-    int64_t n;
+static void json_phase(Report *r, const Packing *packing, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
-    if (packed_bytes(r, phase, &n)) json_int(r->j, "packed_bytes", n);
+    if (packing->bytes[phase] >= 0) json_int(r->j, "packed_bytes", packing->bytes[phase]);
     report_json_expr(r, "unshared_bytes", total_bytes(r, PB_TEMP, phase));
     json_array(r->j, "blocks");
     for (int i = 0; i < ph->blocks.n; i++) {
@@ -281,18 +301,19 @@ static void json_phase(Report *r, int phase) {
 }
 
 /* Prints the report as JSON: all buffers, then the arena of each phase. */
-static void print_json(Report *r) {
+static void print_json(Report *r, const Packing *packing) {
     json_object(r->j, "memory");
     json_array(r->j, "buffers");
-    for (int i = 0; i < r->p->bufs.n; i++) json_buffer(r, r->p->bufs.v[i]);
+    for (int i = 0; i < r->p->bufs.n; i++) json_buffer(r, packing, r->p->bufs.v[i]);
     json_end(r->j);
     json_array(r->j, "arena");
-    for (int p = 0; p < r->p->phases.n; p++) json_phase(r, p);
+    for (int p = 0; p < r->p->phases.n; p++) json_phase(r, packing, p);
     json_end(r->j);
     json_end(r->j);
 }
 
 /* Prints the report. */
 void report_memory(Report *r) {
-    (r->j ? print_json : print_text)(r);
+    Packing packing = pack_phases(r);
+    (r->j ? print_json : print_text)(r, &packing);
 }

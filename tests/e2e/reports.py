@@ -155,6 +155,13 @@ def hold_memory(t, report):
         # What is live is told with all rows; loops over blocks of rows have room for a block.
         assert p["blocks"] or p["packed_bytes"] >= max(s["bytes"]["value"] for s in p["live_bytes"])
         assert p["packed_bytes"] <= p["unshared_bytes"]["value"] + 64 * len(report["memory"]["buffers"])
+    placed = [b for b in report["memory"]["buffers"] if "offset" in b]
+    assert {b["phase"] for b in placed} == {p["phase"] for p in report["memory"]["arena"] if p["packed_bytes"]}
+    for i, a in enumerate(placed):
+        for b in placed[:i]:
+            together = a["phase"] == b["phase"] and a["first"] <= b["last"] and b["first"] <= a["last"]
+            assert not together or a["block"] or b["block"] or a["offset"] + a["bytes"]["value"] <= b["offset"] \
+                or b["offset"] + b["bytes"]["value"] <= a["offset"], (a, b)
     # The peak is what was announced: up to blocks of 16 KiB for small things and alignment.
     announced = m.all - m.data
     assert abs(c.peak_bytes - announced) <= (64 << 10) + (4 << 20) * (m.arena > 8 << 20), \
