@@ -1,4 +1,4 @@
-/* Shared by pull.c and pull_keep.c. */
+/* Shared by the files pull*.c. */
 #ifndef RUNTIME_PULL_IMPL_H
 #define RUNTIME_PULL_IMPL_H
 
@@ -51,6 +51,10 @@ struct RtPulls {
 void rt_pulls_begin(RtPulls *p);
 /* Of these different rows of a type, others have to send those that are not here. */
 gnnc_status rt_pulls_want(gnnc_trainer *t, RtPool *pool, int type, int64_t n, const int32_t *id);
+/* The process that has the row of a type. */
+int rt_pulls_owner(const RtPulls *p, int type, int64_t row);
+/* Exchanges the messages p->out and p->in: `what` is named in its failure.  Of all processes. */
+gnnc_status rt_pulls_send(const gnnc_trainer *t, const char *what);
 /* Sends and gets what is wanted, by any thread: its failures are p->err.  Of all processes. */
 gnnc_status rt_pulls_exchange(const gnnc_trainer *t);
 /* Then, in the trainer's thread: counts that, and tells of a failure. */

@@ -1,0 +1,248 @@
+/* Features in parts: what processes send each other of rows that are wanted (pull.h). */
+#include "pull_impl.h"
+
+#include <string.h>
+
+static int64_t *of_process(const RtPulls *p, int64_t *counts, int r) {
+    return counts + (int64_t)r * p->map.n_types;
+}
+
+int rt_pulls_owner(const RtPulls *p, int type, int64_t row) {
+    const int64_t *bound = p->type[type].bound;
+    int lo = 0, hi = p->n; /* bound[lo] <= row < bound[hi] */
+    while (hi - lo > 1) {
+        int mid = lo + (hi - lo) / 2;
+        if (bound[mid] <= row)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+/* Exchanges what out, in and their sizes say, of `what`, and counts it. */
+gnnc_status rt_pulls_send(const gnnc_trainer *t, const char *what) {
+    RtPulls *p = t->pulls;
+    if (p->failed != GNNC_OK) return p->failed;
+    p->n_out[p->rank] = p->n_in[p->rank] = 0;
+    for (int r = 0; r < p->n; r++) {
+        p->sent_bytes += (int64_t)p->n_out[r];
+        p->messages += p->n_out[r] > 0;
+    }
+    gnnc_status st = t->processes.exchange(t->processes.user, p->out, p->n_out, p->in, p->n_in);
+    if (st == GNNC_OK) return GNNC_OK;
+    return rt_fail(&p->err, st, "%s of other processes did not come: %s", what,
+                   gnnc_status_text(st));
+}
+
+gnnc_status rt_pulls_end(gnnc_trainer *t, gnnc_status st) {
+    RtPulls *p = t->pulls;
+    t->rt.count.sent_bytes += p->sent_bytes;
+    t->rt.count.messages += p->messages;
+    p->sent_bytes = p->messages = 0;
+    p->failed = st;
+    return st == GNNC_OK ? st : rt_fail(&t->rt.err, st, "%s", p->err.text);
+}
+
+/* Sizes of the messages that go and come, `each` bytes for a row of a type (0: its columns'). */
+static void set_sizes(RtPulls *p, int64_t *go, int64_t *come, size_t each, size_t *all_out,
+                      size_t *all_in) {
+    *all_out = *all_in = 0;
+    for (int r = 0; r < p->n; r++) {
+        p->n_out[r] = p->n_in[r] = 0;
+        for (int k = 0; k < p->map.n_types && r != p->rank; k++) {
+            size_t bytes = each ? each : p->type[k].row_bytes;
+            p->n_out[r] += (size_t)of_process(p, go, r)[k] * bytes;
+            p->n_in[r] += (size_t)of_process(p, come, r)[k] * bytes;
+        }
+        *all_out += p->n_out[r];
+        *all_in += p->n_in[r];
+    }
+}
+
+/* Room for messages of these sizes, one process's behind the other's. */
+static gnnc_status make_room(const gnnc_trainer *t, RtGrow *out, size_t all_out, RtGrow *in,
+                             size_t all_in) {
+    RtPulls *p = t->pulls;
+    gnnc_status st;
+    TRY(st, rt_grow(&p->growth, out, (int64_t)all_out, 1, 0, &p->err));
+    TRY(st, rt_grow(&p->growth, in, (int64_t)all_in, 1, 0, &p->err));
+    size_t at_out = 0, at_in = 0;
+    for (int r = 0; r < p->n; r++) {
+        p->out[r] = p->n_out[r] ? (char *)out->p + at_out : NULL;
+        p->in[r] = p->n_in[r] ? (char *)in->p + at_in : NULL;
+        at_out += p->n_out[r];
+        at_in += p->n_in[r];
+    }
+out:
+    return st;
+}
+
+/* ---- the rows of a batch --------------------------------------------------------------------- */
+/* The number of a row among those that stay here; -1: it is none. */
+static int64_t find_kept(const RtPullType *y, int32_t row) {
+    int64_t lo = 0, hi = y->n_kept;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (y->kept[mid] < row)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < y->n_kept && y->kept[lo] == row ? lo : -1;
+}
+
+/* Finds which of these different rows of a type others have to send. */
+gnnc_status rt_pulls_want(gnnc_trainer *t, RtPool *pool, int type, int64_t n, const int32_t *id) {
+    RtPulls *p = t->pulls;
+    RtPullType *y = &p->type[type];
+    y->n = n;
+    y->id = id;
+    y->place = RT_NEWN(pool, int32_t, n + 1);
+    if (!y->place) return rt_fail_nomem(&t->rt.err, "rows of others");
+    for (int64_t i = 0; i < n; i++) {
+        int r = rt_pulls_owner(p, type, id[i]);
+        int64_t kept = r == p->rank ? -1 : find_kept(y, id[i]);
+        y->place[i] = r == p->rank ? RT_PULL_OWN : RT_PULL_KEPT - (int32_t)kept;
+        if (r == p->rank || kept >= 0) continue;
+        y->place[i] = (int32_t)of_process(p, p->wanted, r)[type]++;
+        t->rt.count.pulled_rows++;
+    }
+    return GNNC_OK;
+}
+
+/* Tells each owner how many rows are wanted of it, and hears how many each process wants. */
+static gnnc_status tell_counts(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    size_t n_bytes = (size_t)p->map.n_types * sizeof *p->wanted;
+    for (int r = 0; r < p->n; r++) {
+        p->out[r] = of_process(p, p->wanted, r);
+        p->in[r] = of_process(p, p->asked, r);
+        p->n_out[r] = p->n_in[r] = n_bytes;
+    }
+    gnnc_status st = rt_pulls_send(t, "row numbers");
+    for (int r = 0; r < p->n && st == GNNC_OK; r++)
+        for (int k = 0; k < p->map.n_types && r != p->rank; k++) {
+            const int64_t *bound = p->type[k].bound;
+            int64_t n = of_process(p, p->asked, r)[k];
+            int64_t most = bound ? bound[p->rank + 1] - bound[p->rank] : 0;
+            if (n < 0 || n > most)
+                return rt_fail(&p->err, GNNC_E_STATE,
+                               "rank %d asks rank %d for %lld rows of a table, of which it has "
+                               "%lld",
+                               r, p->rank, (long long)n, (long long)most);
+        }
+    return st;
+}
+
+/* Are these rows, which another process asks for, of this one? */
+static gnnc_status check_ids(const gnnc_trainer *t, int from, int type, const int32_t *id,
+                             int64_t n) {
+    RtPulls *p = t->pulls;
+    const int64_t *bound = p->type[type].bound;
+    for (int64_t i = 0; i < n; i++)
+        if (id[i] < bound[p->rank] || id[i] >= bound[p->rank + 1])
+            return rt_fail(&p->err, GNNC_E_STATE,
+                           "rank %d asks rank %d for row %d of '%s', which it does not have", from,
+                           p->rank, id[i], t->program->spaces[p->map.space_of_type[type]].name);
+    return GNNC_OK;
+}
+
+/* Tells each owner which rows, type by type. */
+static gnnc_status tell_ids(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    size_t all_out, all_in;
+    gnnc_status st;
+    set_sizes(p, p->wanted, p->asked, sizeof(int32_t), &all_out, &all_in);
+    TRY(st, make_room(t, &p->ids_out, all_out, &p->ids_in, all_in));
+    for (int k = 0; k < p->map.n_types; k++) {
+        const RtPullType *y = &p->type[k];
+        for (int64_t i = 0; i < y->n; i++) {
+            if (y->place[i] < 0) continue;
+            int r = rt_pulls_owner(p, k, y->id[i]);
+            int32_t *to = (int32_t *)(uintptr_t)p->out[r];
+            for (int before = 0; before < k; before++) to += of_process(p, p->wanted, r)[before];
+            to[y->place[i]] = y->id[i];
+        }
+    }
+    TRY(st, rt_pulls_send(t, "row numbers"));
+    for (int r = 0; r < p->n; r++) {
+        const int32_t *id = p->in[r];
+        for (int k = 0; k < p->map.n_types && r != p->rank && id; k++) {
+            int64_t n = of_process(p, p->asked, r)[k];
+            if (n) TRY(st, check_ids(t, r, k, id, n));
+            id += n;
+        }
+    }
+out:
+    return st;
+}
+
+/* Writes the rows that process r asked for into its message, column by column. */
+static void put_rows(const gnnc_trainer *t, int r) {
+    RtPulls *p = t->pulls;
+    char *to = (char *)(uintptr_t)p->out[r];
+    for (int c = 0; c < p->n_columns; c++) {
+        const RtPullColumn *y = &p->column[c];
+        const int32_t *id = p->ids_in.p;
+        for (int k = 0; k < r * p->map.n_types + y->type; k++) id += p->asked[k];
+        const char *from = rt_column_values(t->rt.bound->col[y->column]);
+        for (int64_t i = 0; i < of_process(p, p->asked, r)[y->type]; i++, to += y->row_bytes)
+            memcpy(to, from + (size_t)id[i] * y->row_bytes, y->row_bytes);
+    }
+}
+
+/* Sends the rows that others asked for, and gets those that were asked for. */
+static gnnc_status send_rows(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    size_t all_out, all_in;
+    gnnc_status st;
+    set_sizes(p, p->asked, p->wanted, 0, &all_out, &all_in);
+    TRY(st, make_room(t, &p->rows_out, all_out, &p->rows_in, all_in));
+    for (int r = 0; r < p->n; r++)
+        if (p->n_out[r]) put_rows(t, r);
+    st = rt_pulls_send(t, "rows");
+out:
+    return st;
+}
+
+/* Row i of those that were wanted of the column's type; NULL: it is this process's own. */
+const char *rt_pulls_row(const RtPulls *p, const RtPullColumn *c, int64_t i) {
+    const RtPullType *y = &p->type[c->type];
+    int32_t place = y->place[i];
+    if (place == RT_PULL_OWN) return NULL;
+    if (place <= RT_PULL_KEPT) return c->kept + (size_t)(RT_PULL_KEPT - place) * c->row_bytes;
+    const char *from = p->in[rt_pulls_owner(p, c->type, y->id[i])];
+    return from + (size_t)place * c->row_bytes;
+}
+
+/* What comes of the next column lies behind what came of this one. */
+void rt_pulls_pass_over(RtPulls *p, const RtPullColumn *c) {
+    for (int r = 0; r < p->n; r++) {
+        size_t n = (size_t)of_process(p, p->wanted, r)[c->type];
+        if (n) p->in[r] = (char *)p->in[r] + n * c->row_bytes;
+    }
+}
+
+/* Nothing is wanted yet. */
+void rt_pulls_begin(RtPulls *p) {
+    memset(p->wanted, 0, (size_t)p->n * (size_t)p->map.n_types * sizeof *p->wanted);
+    for (int k = 0; k < p->map.n_types; k++) p->type[k].n = 0;
+}
+
+/* Sends and gets what is wanted. */
+gnnc_status rt_pulls_exchange(const gnnc_trainer *t) {
+    gnnc_status st = tell_counts(t);
+    if (st == GNNC_OK) st = tell_ids(t);
+    return st == GNNC_OK ? send_rows(t) : st;
+}
+
+gnnc_status rt_pulls_wait(gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    if (!p->pending) return rt_pulls_end(t, p->failed);
+    gnnc_status st = rt_background_wait(p->thread);
+    p->pending = false;
+    t->rt.count.beside_bytes += p->sent_bytes;
+    return rt_pulls_end(t, st);
+}

@@ -1,0 +1,224 @@
+/* Features in parts: which columns have rows in several processes, and who has which (pull.h). */
+#include "pull_impl.h"
+
+#include <string.h>
+
+#include "runtime/bind/bind.h"
+#include "runtime/exec/distributed.h"
+
+/* Is the column drawn by, or a label or weight, which every process reads of all rows? */
+static bool decides(const rt_sampling *s, int column) {
+    for (int i = 0; i < s->n_weights; i++)
+        if (s->weights[i] == column) return true;
+    return s->label == column || s->split == column;
+}
+
+/* May the rows of a column be pulled: numbers of nodes that only kernels read, as the data have
+ * them? */
+static bool can_pull(const gnnc_trainer *t, const RtBatchMap *map, int column) {
+    const rt_program *p = t->program;
+    const rt_column *want = &p->columns[column];
+    const RtColumn *c = t->rt.bound->col[column];
+    if (!c || want->buf < 0 || !p->bufs[want->buf].in_batches) return false;
+    return c->kind == RT_COL_FLOAT && want->kind == RT_COL_FLOAT &&
+           map->type_of_space[want->space] >= 0 && !want->is_label &&
+           !decides(&p->sampling, column);
+}
+
+/* Why this program cannot pull rows on these data; NULL: it can. */
+static const char *lacks(const gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    if (rt_dist_several(&t->x)) return "its processes share rows, not steps";
+    if (!p->sampling.batch) return "its steps see the whole graph; 'sample' makes batches";
+    if (p->sampling.train_links != RT_LINKS_NONE) return "it scores links";
+    if (t->rt.device) return "it runs on a GPU; --device=cpu";
+    if (!t->processes.exchange) return "the host has no 'exchange'";
+    return NULL;
+}
+
+/* The bounds of the processes' rows of a table in parts. */
+static gnnc_status bound_rows(gnnc_trainer *t, const RtTable *table, const int64_t **out) {
+    const RtPulls *p = t->pulls;
+    if (table->n_parts < p->n)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "%s: %d processes pull rows of data in %d part%s: gnnc partition makes as "
+                       "many parts, or more",
+                       t->rt.bound->dir, p->n, table->n_parts ? table->n_parts : 1,
+                       table->n_parts > 1 ? "s" : "");
+    int64_t *bound = RT_NEWN(&t->rt.pool, int64_t, p->n + 1);
+    if (!bound) return rt_fail_nomem(&t->rt.err, "rows of processes");
+    for (int r = 0; r <= p->n; r++) bound[r] = rt_share_begin(table, r, p->n);
+    *out = bound;
+    return GNNC_OK;
+}
+
+/* Lists the columns whose rows are pulled, by type. */
+static gnnc_status find_columns(gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    const rt_program *m = t->program;
+    gnnc_status st = GNNC_OK;
+    for (int k = 0; k < p->map.n_types; k++)
+        for (int i = 0; i < m->n_columns; i++) {
+            if (!can_pull(t, &p->map, i) || p->map.type_of_space[m->columns[i].space] != k)
+                continue;
+            RtPullType *y = &p->type[k];
+            const RtColumn *c = t->rt.bound->col[i];
+            size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
+            if (!y->bound)
+                TRY(st, bound_rows(t, t->rt.bound->table[p->map.space_of_type[k]], &y->bound));
+            p->column[p->n_columns++] =
+                (RtPullColumn){.column = i, .type = k, .row_bytes = row_bytes};
+            y->row_bytes += row_bytes;
+        }
+    if (!p->n_columns)
+        st = rt_fail(&t->rt.err, GNNC_E_STATE,
+                     "%d processes cannot pull rows (pull_rows): batches read no float column of "
+                     "nodes",
+                     p->n);
+out:
+    return st;
+}
+
+/* Of columns that are read as a whole here only this process's rows were checked. */
+static gnnc_status check_others(gnnc_trainer *t, const RtPulledColumn *pulled) {
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < t->program->n_columns && st == GNNC_OK; i++) {
+        const RtTable *table = rt_bind_table_of(&t->x, &t->program->columns[i]);
+        const RtColumn *c = rt_bind_data_column(&t->x, i);
+        if (!c || !table->n_parts || c->kind != RT_COL_FLOAT || pulled[i].is) continue;
+        if (rt_bind_is_used(t->program, i)) st = rt_column_check(c, table->name, &t->rt.err);
+    }
+    return st;
+}
+
+/* What the fingerprint sees of a column: of each row what its owner has. */
+static gnnc_status see_together(gnnc_trainer *t, const RtPullColumn *y, RtBytes *seen) {
+    RtPulls *p = t->pulls;
+    const RtColumn *c = rt_bind_data_column(&t->x, y->column);
+    size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
+    size_t n_bytes = (size_t)c->n_rows * row_bytes, n = rt_bind_seen_bytes(n_bytes);
+    uint8_t *all = rt_pool_alloc(&t->rt.pool, (size_t)p->n + 1, n + 1);
+    if (!all) return rt_fail_nomem(&t->rt.err, "features");
+    for (int r = 0; r < p->n; r++) {
+        p->out[r] = all + (size_t)p->rank * n;
+        p->in[r] = all + (size_t)r * n;
+        p->n_out[r] = p->n_in[r] = n;
+    }
+    rt_bind_copy_samples(rt_column_values(c), n_bytes, all + (size_t)p->rank * n);
+    gnnc_status st = rt_pulls_send(t, "what they have of features");
+    p->sent_bytes = p->messages = 0; /* of no run of a phase */
+    st = rt_pulls_end(t, st);
+    uint8_t *to = all + (size_t)p->n * n;
+    for (size_t k = 0; k < n && st == GNNC_OK; k++) {
+        int64_t row = (int64_t)(rt_bind_seen_at(n_bytes, k) / row_bytes);
+        to[k] = all[(size_t)rt_pulls_owner(p, y->type, row) * n + k];
+    }
+    *seen = (RtBytes){to, n};
+    return st;
+}
+
+/* Tells binding which rows are here, and what all together see of the columns. */
+static gnnc_status tell_binding(gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    RtPulledColumn *pulled = RT_NEWN(&t->rt.pool, RtPulledColumn, t->program->n_columns);
+    if (!pulled) return rt_fail_nomem(&t->rt.err, "features");
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < p->n_columns && st == GNNC_OK; i++) {
+        const RtPullColumn *c = &p->column[i];
+        const int64_t *bound = p->type[c->type].bound;
+        RtPulledColumn *to = &pulled[c->column];
+        *to = (RtPulledColumn){.is = true, .lo = bound[p->rank], .hi = bound[p->rank + 1]};
+        st = see_together(t, c, &to->seen);
+    }
+    t->rt.bound->pulled = pulled;
+    return st == GNNC_OK ? check_others(t, pulled) : st;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+/* Makes tables for the processes and types. */
+static gnnc_status tables_new(gnnc_trainer *t) {
+    RtPool *pool = &t->rt.pool;
+    RtPulls *p = t->pulls = RT_NEW(pool, RtPulls);
+    if (!p) return rt_fail_nomem(&t->rt.err, "rows of processes");
+    *p = (RtPulls){.rank = t->processes.rank, .n = t->processes.n, .growth.from = pool->from};
+    gnnc_status st = rt_batch_map(pool, t->program, &p->map, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    p->column = RT_NEWN(pool, RtPullColumn, t->program->n_columns);
+    p->type = RT_NEWN(pool, RtPullType, p->map.n_types);
+    p->wanted = RT_NEWN(pool, int64_t, (int64_t)p->n * p->map.n_types);
+    p->asked = RT_NEWN(pool, int64_t, (int64_t)p->n * p->map.n_types);
+    p->out = RT_NEWN(pool, const void *, p->n);
+    p->in = RT_NEWN(pool, void *, p->n);
+    p->n_out = RT_NEWN(pool, size_t, p->n);
+    p->n_in = RT_NEWN(pool, size_t, p->n);
+    if (!p->column || !p->type || !p->wanted || !p->asked || !p->out || !p->in || !p->n_out ||
+        !p->n_in)
+        return rt_fail_nomem(&t->rt.err, "rows of processes");
+    return GNNC_OK;
+}
+
+static uint64_t mix(uint64_t h, uint64_t word) {
+    return (h ^ word) * 0x100000001b3u;
+}
+
+/* What sizes of messages follow from: columns and bounds, in all processes alike. */
+static uint64_t hash_parts(const RtPulls *p) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int i = 0; i < p->n_columns; i++)
+        h = mix(mix(h, (uint64_t)p->column[i].column), p->column[i].row_bytes);
+    for (int k = 0; k < p->map.n_types; k++)
+        for (int r = 0; r <= p->n && p->type[k].bound; r++)
+            h = mix(h, (uint64_t)p->type[k].bound[r]);
+    return h;
+}
+
+/* Processes of other programs or data would send messages that others do not wait for. */
+static gnnc_status agree(gnnc_trainer *t) {
+    static const char *const what[] = {"way to read features (pull_rows)", "program",
+                                       "division of the data into parts"};
+    enum { N = sizeof what / sizeof *what };
+    const gnnc_processes *p = &t->processes;
+    uint64_t own[N] = {0}; /* those that pull nothing compare the rest before their first step */
+    if (t->pulls) {
+        own[0] = 1;
+        own[1] = t->program->fingerprint;
+        own[2] = hash_parts(t->pulls);
+    }
+    uint64_t first[N];
+    memcpy(first, own, sizeof first);
+    gnnc_status st = p->broadcast(p->user, first, sizeof first, 0);
+    if (st != GNNC_OK)
+        return rt_fail(&t->rt.err, st, "what rank 0 sends did not come: %s", gnnc_status_text(st));
+    for (int i = 0; i < N && st == GNNC_OK; i++)
+        if (first[i] != own[i])
+            st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
+                         p->rank, what[i]);
+    return st;
+}
+
+gnnc_status rt_pulls_open(gnnc_trainer *t) {
+    gnnc_status st = GNNC_OK;
+    if (t->processes.n < 2) return GNNC_OK; /* one process has all rows */
+    const char *why = t->options.pull_rows ? lacks(t) : NULL;
+    if (why)
+        return rt_fail(&t->rt.err, GNNC_E_STATE, "%d processes cannot pull rows (pull_rows): %s",
+                       t->processes.n, why);
+    if (rt_dist_several(&t->x) || !t->program->sampling.batch) return GNNC_OK; /* no shared steps */
+    if (t->options.pull_rows) {
+        TRY(st, tables_new(t));
+        TRY(st, find_columns(t));
+    }
+    TRY(st, agree(t));
+    if (t->pulls) st = tell_binding(t);
+out:
+    return st;
+}
+
+void rt_pulls_close(gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    if (!p) return;
+    rt_background_end(p->thread);
+    RtGrow *all[] = {&p->ids_out, &p->ids_in, &p->rows_out, &p->rows_in};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(&p->growth, all[i]);
+    t->pulls = NULL;
+}
