@@ -124,9 +124,9 @@ def small_data():
         exe[p] = "./small." + p
         run(GNNC, os.path.join(TOP, "models/gcn.gnn"), "--target=cpu", f"--precision={p}", "-o", exe[p])
         r = subprocess.run([exe[p], *data, *part], capture_output=True, text=True)
-        assert r.returncode == 0 and "stay f32: 16 bits pay from 32 MiB on (--variant 0 has them)" in r.stderr, r.stderr
+        assert r.returncode == 0 and "stay f32: 16 bits pay from 8 MiB on (--variant 0 has them)" in r.stderr, r.stderr
         assert tensors("part") == tensors("full"), f"{p}: other bits than f32"
-        assert f"keeps values in f32, as {p} pays from 32 MiB of them on\n" in run(exe[p], *data, "--profile", "--checkpoint", "none")
+        assert f"keeps values in f32, as {p} pays from 8 MiB of them on\n" in run(exe[p], *data, "--profile", "--checkpoint", "none")
     same_bits(exe["f16"])
     run(compiled("gcn", "f16"), *data, "--checkpoint", "low")
     run(exe["f16"], *data, "--variant", "0", *part)
