@@ -3,7 +3,7 @@
  * while steps are sent.  The first saves what they learned, which is to be the same for any number
  * of them.  For tests/tsan, with a program of --parts, or one whose recipe has `accumulate`.
  *
- *     rows_threads DATA PROCESSES OUT [steps] */
+ *     rows_threads DATA PROCESSES OUT [steps|pulls]     pulls: steps, and features in parts */
 #include <gnnc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -28,7 +28,8 @@ typedef struct {
     Wire *wire;
     int rank;
     const char *data, *out;
-    bool steps; /* they share no rows */
+    bool steps; /* they share no rows .. */
+    bool pulls; /* .. and have features in parts */
     gnnc_counters count;
     pthread_t thread;
 } Process;
@@ -72,6 +73,8 @@ static gnnc_status learn(Process *p, gnnc_trainer *t) {
     gnnc_status st = gnnc_trainer_set_int(t, "threads", 2);
     if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "serial_ns", 0);
     if (st == GNNC_OK && p->steps) st = gnnc_trainer_set_int(t, "workers", 2);
+    if (st == GNNC_OK && p->pulls) st = gnnc_trainer_set_int(t, "pull_rows", 1);
+    if (st == GNNC_OK && p->pulls) st = gnnc_trainer_set_int(t, "pull_cache", 640);
     if (st == GNNC_OK) st = gnnc_trainer_set_processes(t, &is);
     if (st == GNNC_OK) st = gnnc_trainer_load(t, p->data);
     for (int i = 0; i < EPOCHS && st == GNNC_OK; i++) st = gnnc_trainer_epoch(t);
@@ -94,18 +97,19 @@ static void *process(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    bool steps = argc == 5 && strcmp(argv[4], "steps") == 0;
+    bool pulls = argc == 5 && strcmp(argv[4], "pulls") == 0;
+    bool steps = pulls || (argc == 5 && strcmp(argv[4], "steps") == 0);
     Wire wire = {.n = argc == 4 || steps ? atoi(argv[2]) : 0};
     Process all[MOST];
     if (wire.n < 1 || wire.n > MOST) return 2;
     pthread_barrier_init(&wire.all, NULL, (unsigned)wire.n);
     for (int r = 0; r < wire.n; r++) {
-        all[r] = (Process){&wire, r, argv[1], argv[3], steps, {0}, 0};
+        all[r] = (Process){&wire, r, argv[1], argv[3], steps, pulls, {0}, 0};
         if (pthread_create(&all[r].thread, NULL, process, &all[r])) return 1;
     }
     for (int r = 0; r < wire.n; r++) pthread_join(all[r].thread, NULL);
     for (int r = 0; r < wire.n; r++)
-        if (wire.n > 1 && !steps && all[r].count.beside_bytes == 0) {
+        if (wire.n > 1 && (!steps || pulls) && all[r].count.beside_bytes == 0) {
             fprintf(stderr, "rank %d computed nothing while rows came\n", r);
             return 1;
         }
