@@ -187,10 +187,11 @@ def told(n, exe, data, *options):
 
 
 # ---- the same bits ---------------------------------------------------------------------------------------------
+LOW = ["--precision=bf16", "--precision.small-mib=0"]  # data as small as these would stay in f32
 COLUMNS = {"types": (SHOP, [("user", "x"), ("place", "v")]), "low": (SHOP, [("user", "x"), ("place", "v")]),
            "times": (TASKS, [("b", "x"), ("c", "x")])}
 compiled("types", TYPES)
-compiled("low", TYPES, "--precision=bf16")
+compiled("low", TYPES, *LOW)
 compiled("times", TIMES)
 for name, (data, columns) in COLUMNS.items():
     first, nothing = told(0, "./" + name, data, "--checkpoint", name + ".0", "--pull-rows")
@@ -214,7 +215,7 @@ ends = array_of(SHOP + "/" + schema_of(SHOP)["edges"]["likes"]["file"], "i")
 half, seeds = len(ends) // 2, set(train)
 batch = seeds | {s for s, d in zip(ends[:half], ends[half:]) if d in seeds}
 for name, element in (("hop", 4), ("hop16", 2)):
-    compiled(name, HOP, *(["--precision=bf16"] if element == 2 else []))
+    compiled(name, HOP, *(LOW if element == 2 else []))
     for n in (1, 2, 3, 5):
         count = schema_of(SHOP)["nodes"]["user"]["count"]
         far = [len([v for v in batch if not lo <= v < hi]) for lo, hi in (rows_of(SHOP, "user", r, n) for r in range(n))]
