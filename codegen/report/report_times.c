@@ -130,14 +130,14 @@ static bool time_launch(const Report *r, const TargetLaunch *l, const ReportBuil
     return true;
 }
 
-/* The most edges into a row along a map, by the degrees of the relation of the data that it is made
- * of; -1: they are not known. */
+/* The most edges into a row along a map, by the degrees of a relation of the data, to which loops
+ * may have been added; -1: they are not known, as of one that is reversed or put together. */
 static int64_t longest_row(const Map *map, const void *user) {
     const Report *r = user;
     const Space *s = map->from;
     if (map->kind != MAP_DST) return -1;
     int64_t more = 0;
-    for (; s && s->kind == SP_EDGE && s->rel != REL_BASE; s = s->base[0]) more++; /* a self loop */
+    for (; s->kind == SP_EDGE && s->rel == REL_SELF_LOOPS; s = s->base[0]) more++;
     for (int i = 0; s && i < r->o->n_degrees; i++)
         if (!strcmp(r->o->degrees[i].name, s->name)) return r->o->degrees[i].max_degree + more;
     return -1;
