@@ -172,10 +172,18 @@ static uint64_t hash_parts(const RtPulls *p) {
     return h;
 }
 
-/* Processes of other programs or data would send messages that others do not wait for. */
+/* Rows come before an evaluation, too: when there is one, and of which rows it is. */
+static uint64_t hash_evaluations(const RtOptions *o) {
+    uint64_t h = mix(0xcbf29ce484222325u, (uint64_t)o->eval_every);
+    return mix(mix(h, (uint64_t)o->eval_every_steps), (uint64_t)o->eval_rows);
+}
+
+/* Processes of other programs, data or evaluations would send messages that others do not wait for.
+ */
 static gnnc_status agree(gnnc_trainer *t) {
-    static const char *const what[] = {"way to read features (pull_rows)", "program",
-                                       "division of the data into parts"};
+    static const char *const what[] = {
+        "way to read features (pull_rows)", "program", "division of the data into parts",
+        "schedule of evaluations (eval_every, eval_every_steps, eval_rows)"};
     enum { N = sizeof what / sizeof *what };
     const gnnc_processes *p = &t->processes;
     uint64_t own[N] = {0}; /* those that pull nothing compare the rest before their first step */
@@ -183,6 +191,7 @@ static gnnc_status agree(gnnc_trainer *t) {
         own[0] = 1;
         own[1] = t->program->fingerprint;
         own[2] = hash_parts(t->pulls);
+        own[3] = hash_evaluations(&t->options);
     }
     uint64_t first[N];
     memcpy(first, own, sizeof first);

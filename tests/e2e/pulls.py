@@ -299,6 +299,7 @@ wrong = [("3 processes pull rows of data in 2 parts", 3, "./types", TWO, "--pull
          ("batches read no float column of nodes", 2, "./sparse", "cora.2", "--pull-rows"),
          ("user.x: row ", 3, "./types", of % (f"{SHOP}.of3.2", f"{SHOP}.of3.$OMPI_COMM_WORLD_RANK"), "--pull-rows"),
          ("trains with another division of the data into parts than rank 0", 2, "./types", of % (OTHER, SHOP), "--pull-rows"),
+         ("trains with another schedule of evaluations", 2, "./types", SHOP + " " + of % ("--eval-every 2", "--eval-every 3"), "--pull-rows"),
          ("trains with another way to read features (pull_rows) than rank 0", 2, "./types", SHOP + " " + of % ("--pull-rows", "--no-cache"), "--no-cache")]
 for what, n, exe, data, *options in wrong:
     r = subprocess.run(job(n, exe, data, "--checkpoint", "none", *options), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
