@@ -69,6 +69,7 @@ typedef struct RtCli {
     bool paused;               /* between two steps, to be looked at, to be saved or to end .. */
     bool saves;                /* .. to be saved */
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
+    bool dumps;                /* .. by the first of the processes, at which all pause */
     gnnc_trainer *t;
     gnnc_processes processes; /* as the trainer knows them: by way of cli_ranks.c */
     RtMpi *mpi;               /* processes that train together; NULL = the program knows none */

@@ -134,6 +134,7 @@ static void introduce(RtCli *c) {
 bool rt_ranks_join(RtCli *c) {
     if (c->mpi && c->patience) c->mpi->patience_s = c->patience;
     introduce(c);
+    c->dumps = c->dump != NULL;
     if (rt_ranks_number(c) == 0) return true;
     c->checkpoint = "none";
     c->out = c->trace = c->dump = c->html = NULL;

@@ -95,7 +95,7 @@ static int hear_step(void *cli, const gnnc_progress *now) {
     if (!now->steps_left) return 0;
     c->by_signal = gnnc_trainer_agree(c->t, pending_signal());
     c->saves = c->save_steps && now->steps % c->save_steps == 0;
-    c->paused = c->saves || c->dump || (c->steps && now->steps >= c->steps);
+    c->paused = c->saves || c->dumps || (c->steps && now->steps >= c->steps);
     return c->by_signal || c->paused;
 }
 
