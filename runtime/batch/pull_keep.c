@@ -56,7 +56,8 @@ static gnnc_status choose_kept(gnnc_trainer *t, const RtSampleGraph *g) {
     for (int k = 0; k < p->map.n_types; k++) {
         RtPullType *y = &p->type[k];
         if (!score[k]) continue;
-        int64_t equal = least > 0 ? room / (int64_t)y->row_bytes : 0, left = equal;
+        bool some = least > 0 && y->row_bytes > 0; /* rows without elements take no room */
+        int64_t equal = some ? room / (int64_t)y->row_bytes : 0, left = equal;
         int64_t n = list_rows(p, k, score[k], least, &left, NULL);
         int32_t *kept = RT_NEWN(pool, int32_t, n + 1);
         if (!kept) return rt_fail_nomem(&t->rt.err, "rows of others");
