@@ -79,6 +79,11 @@ out:
     return st;
 }
 
+void rt_pulls_free_messages(RtPulls *p) {
+    RtGrow *all[] = {&p->ids_out, &p->ids_in, &p->rows_out, &p->rows_in};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(&p->growth, all[i]);
+}
+
 /* ---- the rows of a batch --------------------------------------------------------------------- */
 /* The number of a row among those that stay here; -1: it is none. */
 static int64_t find_kept(const RtPullType *y, int32_t row) {

@@ -55,6 +55,8 @@ gnnc_status rt_pulls_want(gnnc_trainer *t, RtPool *pool, int type, int64_t n, co
 int rt_pulls_owner(const RtPulls *p, int type, int64_t row);
 /* Exchanges the messages p->out and p->in: `what` is named in its failure.  Of all processes. */
 gnnc_status rt_pulls_send(const gnnc_trainer *t, const char *what);
+/* Gives back the room of messages, which the next ones make anew. */
+void rt_pulls_free_messages(RtPulls *p);
 /* Sends and gets what is wanted, by any thread: its failures are p->err.  Of all processes. */
 gnnc_status rt_pulls_exchange(const gnnc_trainer *t);
 /* Then, in the trainer's thread: counts that, and tells of a failure. */

@@ -106,6 +106,7 @@ gnnc_status rt_pulls_keep(gnnc_trainer *t, const RtSampleGraph *g) {
     }
     for (int k = 0; k < p->map.n_types; k++)
         if (p->type[k].n) rt_pool_drop(&t->rt.pool, p->type[k].place);
+    rt_pulls_free_messages(p); /* as large as all rows that stay, here and where others keep them */
 out:
     return st;
 }

@@ -97,8 +97,9 @@ static gnnc_status see_together(gnnc_trainer *t, const RtPullColumn *y, RtBytes 
     const RtColumn *c = rt_bind_data_column(&t->x, y->column);
     size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
     size_t n_bytes = (size_t)c->n_rows * row_bytes, n = rt_bind_seen_bytes(n_bytes);
-    uint8_t *all = rt_pool_alloc(&t->rt.pool, (size_t)p->n + 1, n + 1);
-    if (!all) return rt_fail_nomem(&t->rt.err, "features");
+    RtPool *pool = &t->rt.pool;
+    uint8_t *all = rt_pool_alloc(pool, (size_t)p->n, n + 1), *to = RT_NEWN(pool, uint8_t, n + 1);
+    if (!all || !to) return rt_fail_nomem(&t->rt.err, "features");
     for (int r = 0; r < p->n; r++) {
         p->out[r] = all + (size_t)p->rank * n;
         p->in[r] = all + (size_t)r * n;
@@ -108,11 +109,11 @@ static gnnc_status see_together(gnnc_trainer *t, const RtPullColumn *y, RtBytes 
     gnnc_status st = rt_pulls_send(t, "what they have of features");
     p->sent_bytes = p->messages = 0; /* of no run of a phase */
     st = rt_pulls_end(t, st);
-    uint8_t *to = all + (size_t)p->n * n;
     for (size_t k = 0; k < n && st == GNNC_OK; k++) {
         int64_t row = (int64_t)(rt_bind_seen_at(n_bytes, k) / row_bytes);
         to[k] = all[(size_t)rt_pulls_owner(p, y->type, row) * n + k];
     }
+    rt_pool_drop(pool, all);
     *seen = (RtBytes){to, n};
     return st;
 }
@@ -227,7 +228,6 @@ void rt_pulls_close(gnnc_trainer *t) {
     RtPulls *p = t->pulls;
     if (!p) return;
     rt_background_end(p->thread);
-    RtGrow *all[] = {&p->ids_out, &p->ids_in, &p->rows_out, &p->rows_in};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(&p->growth, all[i]);
+    rt_pulls_free_messages(p);
     t->pulls = NULL;
 }
