@@ -11,6 +11,7 @@
  * Nothing in it depends on the clock or the thread count, so equal runs write equal
  * files.  Real numbers are written as their bits: exact, whatever the host's locale. */
 #include "checkpoint.h"
+#include "init.h"
 #include "model_options.h"
 
 #include <inttypes.h>
@@ -435,7 +436,7 @@ static gnnc_status check_scale(const File *o, rt_var_role role, const RtTensor *
     return GNNC_OK;
 }
 
-/* A variant in f32 has no loss scale: one that goes on from it in f16 begins with its own. */
+/* A variant in f32 has no loss scale: one that goes on from it in f16 begins with a new one. */
 static bool may_lack(const File *o, int var) {
     rt_var_role role = o->t->program->vars[var].role;
     return rt_variant_recorded(&o->f) != o->t->variant &&
@@ -472,9 +473,14 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
 static void store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
     const rt_var *vars = t->program->vars;
-    for (int v = 0; v < t->program->n_vars; v++)
-        if (vars[v].buf >= 0 && vars[v].kind != RT_VAR_KEPT && present_of(o, v))
-            rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
+    for (int v = 0; v < t->program->n_vars; v++) {
+        if (vars[v].buf < 0 || vars[v].kind == RT_VAR_KEPT) continue;
+        const RtTensor *f = present_of(o, v);
+        if (f)
+            rt_tensor_store(t, f, v, t->x.buf[vars[v].buf]);
+        else /* whatever this trainer's own steps have made of it */
+            rt_init_var(&t->x, v, (uint64_t)t->options.seed);
+    }
     for (int i = 0; i < t->n_shown && has_best; i++)
         rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_value(t, i));
 }
