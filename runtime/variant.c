@@ -76,6 +76,12 @@ double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant) {
     return 1e-6 * ns;
 }
 
+bool rt_variant_is_in_f32(const rt_program *p, int v) {
+    for (int of = 0; of < p->n_variants; of++)
+        if (v > 0 && p->variants[of]->in_f32 == v) return true;
+    return false;
+}
+
 double rt_variant_low_bytes(const RtExec *x, const RtMemory *m, int variant) {
     const rt_program *p = x->program->variants[variant];
     const rt_phase *ph = rt_variant_phase(p);

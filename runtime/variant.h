@@ -11,6 +11,9 @@ const rt_phase *rt_variant_phase(const rt_program *p);
 /* Estimated ms of it in variant `v` with the sizes bound in x, whose program is the first; of
  * batches as m says. */
 double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant);
+/* Does variant v of a program in 16 bits keep its values in f32? */
+bool rt_variant_is_in_f32(const rt_program *p, int v);
+
 /* Bytes that its 16-bit values would fill in f32: those of the data, and of that phase. */
 double rt_variant_low_bytes(const RtExec *x, const RtMemory *m, int variant);
 /* Of n estimates the least that was not tried; the first of equals; -1: none is left. */

@@ -215,14 +215,18 @@ static gnnc_status prepare(void *user, int worker, int64_t index, int slot, RtEr
 /* ---- life -------- */
 /* One for every four threads: a batch is made in a fraction of its step's time; where none is
  * drawn, very soon. Where a device makes the steps, in less time than a thread makes a batch, all
- * threads but the one that launches them. */
+ * threads but the one that launches them, of this process's share of the machine's cores. */
 static int count_workers(const gnnc_trainer *t, const RtBatches *b) {
     enum { STEPS_PER_WORKER = 4, USUAL = 16, MOST = 64 };
     int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
     if (t->options.workers < 0 && n == 0 && t->x.threads > 1) {
         int64_t beside_steps = (t->x.threads + STEPS_PER_WORKER - 1) / STEPS_PER_WORKER;
         n = beside_steps < USUAL ? beside_steps : USUAL;
-        if (t->rt.device) n = t->x.threads - 1;
+        if (t->rt.device) {
+            int share = t->rt.n_local > 1 ? rt_usable_cores() / t->rt.n_local : t->x.threads;
+            n = (share < t->x.threads ? share : t->x.threads) - 1;
+            if (n < 1) n = 1;
+        }
         if (!b->draws) n = 1;
     }
     return n < MOST ? (int)n : MOST;

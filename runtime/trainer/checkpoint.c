@@ -30,6 +30,7 @@
 #include "runtime/device/device.h"
 #include "runtime/exec/distributed.h"
 #include "runtime/exec/machine.h"
+#include "runtime/variant.h"
 
 enum { N_META = 32 };
 
@@ -316,7 +317,15 @@ static gnnc_status check_program(File *o, const char *program) {
 static void tell_other_variant(File *o) {
     const gnnc_trainer *t = o->t;
     int64_t was = rt_variant_recorded(&o->f);
-    if (was < 0 || was == t->variant || t->rt.device) return;
+    if (was == t->variant || t->rt.device) return;
+    if (was < 0) {
+        if (rt_variant_is_in_f32(t->first_program, t->variant))
+            rt_message(&o->t->rt,
+                       "%s records no variant of the program: it was made in 16 bits, and variant "
+                       "%d goes on in f32: the data are loaded already",
+                       o->path, t->variant);
+        return;
+    }
     const char *why = was >= t->first_program->n_variants ? "this program has no such variant"
                       : t->options.set[RT_OPTION_variant] ? "the option 'variant' says so"
                       : was == t->preferred               ? "the other one does not fit in memory"

@@ -493,6 +493,7 @@ static void prefer_recorded(gnnc_trainer *t) {
     int64_t v = rt_variant_recorded(&t->given->f);
     if (v >= 0 && v < t->program->n_variants) t->preferred = (int)v;
     t->stays_low = v < 0; /* as a device's, and those from before there were variants in f32 */
+    if (t->stays_low && rt_variant_is_in_f32(t->program, t->preferred)) t->preferred = -1;
 }
 
 /* Loads t->graph, or, where that is NULL, the directory; which may be NULL else. */
