@@ -25,6 +25,13 @@ static bool has_step(const Plan *p, PStepKind kind) {
     return false;
 }
 
+/* Whether processes may share the steps of an update. */
+static bool shares_steps(const Plan *p) {
+    bool trains = false;
+    for (int i = 0; i < p->phases.n; i++) trains |= p->phases.v[i]->func->phase == PHASE_TRAIN;
+    return trains && p->m->recipe.sample.batch && p->m->recipe.accumulate > 1;
+}
+
 /* Whether the program uses this kernel of the runtime. */
 static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
     const Sampling *s = &p->m->recipe.sample;
@@ -45,6 +52,8 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
         return plan_spmm_count(p) > 0;
     case RUNTIME_PROBE:
         return true;
+    case RUNTIME_ADD_PARTS:
+        return shares_steps(p);
     default:
         return has_step(p, PS_LOOP);
     }
@@ -53,9 +62,11 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
 /* The name of a runtime kernel's kind, "gather". */
 const char *target_runtime_kernel_kind(RuntimeKernel k) {
     static const char *const kinds[RUNTIME_COUNT] = {
-        [RUNTIME_RANK] = "rank",       [RUNTIME_GATHER] = "gather", [RUNTIME_SCATTER] = "scatter",
-        [RUNTIME_SAMPLE] = "sample",   [RUNTIME_MAPS] = "maps",     [RUNTIME_SPMM] = "spmm",
-        [RUNTIME_ITERATE] = "iterate", [RUNTIME_PROBE] = "probe"};
+        [RUNTIME_RANK] = "rank",          [RUNTIME_GATHER] = "gather",
+        [RUNTIME_SCATTER] = "scatter",    [RUNTIME_SAMPLE] = "sample",
+        [RUNTIME_MAPS] = "maps",          [RUNTIME_SPMM] = "spmm",
+        [RUNTIME_ITERATE] = "iterate",    [RUNTIME_PROBE] = "probe",
+        [RUNTIME_ADD_PARTS] = "add_parts"};
     return kinds[k];
 }
 

@@ -107,14 +107,15 @@ const Target *target_find(const char *name);
 
 /* What a device's half of the runtime has in the program's kernels, where the program needs it. */
 typedef enum {
-    RUNTIME_RANK,    /* ranks of rows */
-    RUNTIME_GATHER,  /* takes columns of batches from the whole ones */
-    RUNTIME_SCATTER, /* takes what batches give to the rows of all */
-    RUNTIME_SAMPLE,  /* draws batches of neighbours */
-    RUNTIME_MAPS,    /* builds index arrays */
-    RUNTIME_SPMM,    /* makes what a library's sparse products read */
-    RUNTIME_ITERATE, /* counts iterations of a loop */
-    RUNTIME_PROBE,   /* launches nothing: can the GPU run what was compiled? */
+    RUNTIME_RANK,      /* ranks of rows */
+    RUNTIME_GATHER,    /* takes columns of batches from the whole ones */
+    RUNTIME_SCATTER,   /* takes what batches give to the rows of all */
+    RUNTIME_SAMPLE,    /* draws batches of neighbours */
+    RUNTIME_MAPS,      /* builds index arrays */
+    RUNTIME_SPMM,      /* makes what a library's sparse products read */
+    RUNTIME_ITERATE,   /* counts iterations of a loop */
+    RUNTIME_PROBE,     /* launches nothing: can the GPU run what was compiled? */
+    RUNTIME_ADD_PARTS, /* adds what steps of several processes left */
     RUNTIME_COUNT
 } RuntimeKernel;
 /* "gather": of gn_gather(), and of rt_program's device_gather. */

@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 40,
+    RT_PROGRAM_VERSION = 41,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -306,6 +306,9 @@ typedef struct rt_program {
     /* What goes around a loop of a recording (cuda/iterate.h); NULL = there is none. */
     int (*device_iterate)(void *const *arg, const int64_t *n, void *stream);
     int (*device_probe)(void *const *arg, const int64_t *n, void *stream); /* 0: it runs there */
+    /* What steps of several processes left is added to a sum there (cuda/parts.h); NULL = they
+     * share no steps. */
+    int (*device_add_parts)(void *const *arg, const int64_t *n, void *stream);
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
     int n_options;

@@ -31,6 +31,7 @@ static void emit_runtime_kernel(Cu *cu, RuntimeKernel k) {
         [RUNTIME_SPMM] = {"spmm", "from, by, to, how many and what"},
         [RUNTIME_ITERATE] = {"iterate", "loop, condition, iterations, limit, begins"},
         [RUNTIME_PROBE] = {"probe", "none"},
+        [RUNTIME_ADD_PARTS] = {"parts", "sum, what it was, parts, sizes, factor"},
     };
     const char *name = target_runtime_kernel_name(cu->a, cu->plan, k);
     if (!name) return;

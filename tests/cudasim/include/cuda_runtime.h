@@ -69,6 +69,14 @@ static inline double __dmul_rn(double x, double y) {
     volatile double product = x * y;
     return product;
 }
+static inline float __fadd_rn(float x, float y) {
+    volatile float sum = x + y;
+    return sum;
+}
+static inline float __fmul_rn(float x, float y) {
+    volatile float product = x * y;
+    return product;
+}
 
 /* ---- shuffles and votes ------------------------------------------------------------ */
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {
