@@ -334,7 +334,7 @@ install: all $(BUILD)/static/libgnncc.a
 	$(call pc,gnnrt,the runtime of models that gnnc compiled,$(RT_LIBS))
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(HOME_DIR)/include/
 	install -d $(HOME_DIR)/include/cuda
-	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(HOME_DIR)/include/cuda/
+	install -m 644 $(filter-out %/cuda.h %/nccl.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(HOME_DIR)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(HOME_DIR)/)
 	install -m 644 runtime/include/*.h frontend/include/gnncc.h $(INCLUDE)/
 	install -d $(DATA)/gnnc/models/layers

@@ -5,6 +5,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/exec/distributed.h"
+#include "train_peers.h"
 
 /* Is the column drawn by, or a label or weight, which every process reads of all rows? */
 static bool decides(const rt_sampling *s, int column) {
@@ -186,7 +187,6 @@ static gnnc_status agree(gnnc_trainer *t) {
         "way to read features (pull_rows)", "program", "division of the data into parts",
         "schedule of evaluations (eval_every, eval_every_steps, eval_rows)"};
     enum { N = sizeof what / sizeof *what };
-    const gnnc_processes *p = &t->processes;
     uint64_t own[N] = {0}; /* those that pull nothing compare the rest before their first step */
     if (t->pulls) {
         own[0] = 1;
@@ -196,13 +196,11 @@ static gnnc_status agree(gnnc_trainer *t) {
     }
     uint64_t first[N];
     memcpy(first, own, sizeof first);
-    gnnc_status st = p->broadcast(p->user, first, sizeof first, 0);
-    if (st != GNNC_OK)
-        return rt_fail(&t->rt.err, st, "what rank 0 sends did not come: %s", gnnc_status_text(st));
+    gnnc_status st = rt_processes_broadcast(t, first, sizeof first, 0);
     for (int i = 0; i < N && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
-                         p->rank, what[i]);
+                         t->processes.rank, what[i]);
     return st;
 }
 

@@ -1,6 +1,7 @@
 #include "train_shares.h"
 
 #include "pull.h"
+#include "train_peers.h"
 #include "train_sums.h"
 
 #include <string.h>
@@ -24,14 +25,15 @@ struct RtShares {
     int64_t k;
     int counter; /* buffer of the steps since the last update */
     RtSums sums;
-    size_t slot_bytes;   /* a Head and the sums' numbers */
+    size_t slot_bytes;   /* a Head and, where they go through the host, the sums' numbers */
     char *slot;          /* [k - 1][slot_bytes] of the steps since the last update; a Head */
     int64_t from, to;    /* steps whose slots nobody has added yet */
+    int64_t heard;       /* the first of them whose Head has not come */
     bool last_waits;     /* a device's loss of the last step is on its way to that Head */
     int64_t asked;       /* by this process; 0 = nothing */
     int64_t known, told; /* by any: it came with a step; the update is done in all */
     bool agreed;         /* all train the same model on the same data */
-    RtDeviceId *gpu;     /* [processes] those that they train on; NULL: on none */
+    bool lost;           /* a step or what it sends failed: others may be gone */
 };
 
 static int64_t place_of(const RtShares *s, int64_t step) {
@@ -63,7 +65,13 @@ static Head *head_of(const RtShares *s, int64_t step) {
 }
 
 static float *numbers_of(const RtShares *s, int64_t step) {
+    if (s->sums.parts) return s->sums.parts + place_of(s, step) * s->sums.n_numbers;
     return (float *)(head_of(s, step) + 1);
+}
+
+/* Of the steps before this one nothing is left to add. */
+static void go_on_from(RtShares *s, int64_t step) {
+    s->from = s->heard = s->to = step;
 }
 
 static void count_step(gnnc_trainer *t, int64_t n) {
@@ -97,6 +105,20 @@ static int find_counter(const rt_program *p) {
     return -1;
 }
 
+/* Room for what steps leave, and for sending it. */
+static gnnc_status make_room(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    void *slot;
+    gnnc_status st;
+    TRY(st, rt_sums_place(t, &s->sums, s->k - 1));
+    size_t numbers = s->sums.parts ? 0 : (size_t)s->sums.n_numbers;
+    s->slot_bytes = (sizeof(Head) + numbers * sizeof(float) + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
+    TRY(st, rt_sums_memory(t, (size_t)(s->k - 1) * s->slot_bytes + sizeof(Head), &slot));
+    s->slot = slot;
+out:
+    return st;
+}
+
 gnnc_status rt_shares_start(gnnc_trainer *t) {
     if (rt_dist_several(&t->x)) return GNNC_OK; /* they share rows, not steps */
     const char *why = lacks(t);
@@ -108,45 +130,26 @@ gnnc_status rt_shares_start(gnnc_trainer *t) {
     RtShares *s = t->shares = RT_NEW(pool, RtShares);
     if (!s) return rt_fail_nomem(&t->rt.err, "steps");
     *s = (RtShares){.k = t->program->recipe.accumulate, .counter = find_counter(t->program)};
-    s->from = s->to = t->progress.step;
-    void *slot;
-    gnnc_status st;
-    TRY(st, rt_sums_init(t, &s->sums));
-    s->slot_bytes = (sizeof(Head) + (size_t)s->sums.n_numbers * sizeof(float) + RT_ALIGN - 1) /
-                    RT_ALIGN * RT_ALIGN;
-    TRY(st, rt_sums_memory(t, (size_t)(s->k - 1) * s->slot_bytes + sizeof(Head), &slot));
-    s->slot = slot;
-    if (t->rt.device && t->processes.n > 1) {
-        s->gpu = RT_NEWN(pool, RtDeviceId, t->processes.n);
-        if (!s->gpu) st = rt_fail_nomem(&t->rt.err, "steps");
-    }
-out:
-    return st;
+    go_on_from(s, t->progress.step);
+    gnnc_status st = rt_sums_init(t, &s->sums);
+    bool later = t->rt.device && t->processes.n > 1; /* once all are known to have a device */
+    return st == GNNC_OK && !later ? make_room(t) : st;
 }
 
 void rt_shares_stop(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    if (s) rt_sums_close(t, &s->sums, s->slot);
+    if (s) rt_sums_close(t, &s->sums, s->slot, s->lost);
     t->shares = NULL; /* the pool has it */
 }
 
 void rt_shares_forget(gnnc_trainer *t) {
     RtShares *s = t->shares;
     if (!s) return;
-    s->from = s->to;
+    go_on_from(s, s->to);
     s->sums.apart = s->last_waits = false;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
-/* Sends n_bytes of process `from` to all. */
-static gnnc_status broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int from) {
-    const gnnc_processes *p = &t->processes;
-    gnnc_status st = p->n > 1 ? p->broadcast(p->user, bytes, n_bytes, from) : GNNC_OK;
-    if (st == GNNC_OK) return GNNC_OK;
-    return rt_fail(&t->rt.err, st, "what rank %d sends did not come: %s", from,
-                   gnnc_status_text(st));
-}
-
 /* Processes compare this before they share steps, as all must begin with the same variables. It
  * is taken of their values, not of the seed: those that are resumed, or come from a file, may
  * differ. */
@@ -210,7 +213,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
-    st = broadcast(t, first, sizeof first, 0);
+    st = rt_processes_broadcast(t, first, sizeof first, 0);
     for (int i = 0; i < N && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
@@ -218,42 +221,17 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
     return st;
 }
 
-/* Says how many GPUs the processes share.  Their numbers do not tell: a launcher may show each
- * process one of its own. */
-static gnnc_status tell_gpus(gnnc_trainer *t) {
-    RtShares *s = t->shares;
-    const RtDevice *d = t->rt.device;
-    int n = t->processes.n, n_gpus = 0;
-    bool known = true;
-    for (int rank = 0; rank < n && s->gpu; rank++) {
-        RtDeviceId *of = &s->gpu[n_gpus], none = {{0}};
-        if (rank == t->processes.rank) *of = d->ops->id(d);
-        gnnc_status st = broadcast(t, of, sizeof *of, rank);
-        if (st != GNNC_OK) return st;
-        int same = 0;
-        while (memcmp(&s->gpu[same], of, sizeof *of) != 0) same++;
-        n_gpus += same == n_gpus;
-        known &= memcmp(of, &none, sizeof none) != 0;
-    }
-    if (s->gpu && known && n_gpus == n)
-        rt_message(&t->rt, "GPUs: each of %d processes has its own", n);
-    else if (s->gpu && known)
-        rt_message(&t->rt, "GPUs: %d processes share %d", n, n_gpus);
-    return GNNC_OK;
-}
-
 gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number) {
-    return broadcast(t, number, sizeof *number, 0);
+    return rt_processes_broadcast(t, number, sizeof *number, 0);
 }
 
 gnnc_status rt_shares_begin(gnnc_trainer *t) {
     RtShares *s = t->shares;
     int64_t step = t->progress.step;
-    gnnc_status st = GNNC_OK;
-    if (!s->agreed) st = rt_processes_agree(t, true);
-    if (!s->agreed && st == GNNC_OK) st = tell_gpus(t);
+    gnnc_status st = s->agreed ? GNNC_OK : rt_processes_agree(t, true);
     s->agreed = st == GNNC_OK;
-    if (st == GNNC_OK && s->to != step) s->from = s->to = step; /* it was resumed elsewhere */
+    if (st == GNNC_OK && !s->slot) st = make_room(t);
+    if (st == GNNC_OK && s->to != step) go_on_from(s, step); /* it was resumed elsewhere */
     if (st == GNNC_OK && is_last(s, step)) st = rt_shares_settle(t);
     if (st != GNNC_OK) return st;
     count_step(t, place_of(s, step));
@@ -261,8 +239,13 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
     return part ? rt_sums_begin_part(t, &s->sums) : GNNC_OK;
 }
 
+void rt_shares_lose(gnnc_trainer *t) {
+    if (t->shares) t->shares->lost = true;
+}
+
 void rt_shares_undo(gnnc_trainer *t) {
     RtError why = t->rt.err;
+    rt_shares_lose(t);
     rt_sums_put_back(t, &t->shares->sums);
     t->rt.err = why; /* what made the step fail */
 }
@@ -315,10 +298,12 @@ gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
         TRY(st, put_loss(t, h));
     }
     if (mine && !last) TRY(st, rt_sums_end_part(t, &s->sums, numbers_of(s, step)));
+    if (s->sums.parts && !last)
+        TRY(st, rt_sums_share(t, &s->sums, numbers_of(s, step), maker_of(t, step)));
     if (last) {
         s->last_waits = true;
         if (!t->rt.device) TRY(st, rt_shares_take_last(t));
-        s->from = s->to = step + 1;
+        go_on_from(s, step + 1);
         if (s->known) s->told = s->known;
         s->known = 0;
     } else {
@@ -342,17 +327,21 @@ gnnc_status rt_shares_take_last(gnnc_trainer *t) {
 /* Adds the steps of all processes; what has come when one fails stays. */
 static gnnc_status add_steps(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    for (; s->from < s->to; s->from++) {
-        Head *h = head_of(s, s->from);
-        if (rt_shares_mine(t, s->from)) number_loss(t, h);
-        gnnc_status st = broadcast(t, h, s->slot_bytes, maker_of(t, s->from));
-        if (st != GNNC_OK) return st;
+    bool there = s->sums.parts != NULL;
+    gnnc_status st = GNNC_OK;
+    for (; s->heard < s->to; s->heard++) {
+        Head *h = head_of(s, s->heard);
+        if (rt_shares_mine(t, s->heard)) number_loss(t, h);
+        TRY(st, rt_processes_broadcast(t, h, s->slot_bytes, maker_of(t, s->heard)));
         if (h->asked && !s->known) s->known = h->asked;
         take_loss(t, h);
-        rt_sums_add(t, &s->sums, numbers_of(s, s->from));
+        if (!there) rt_sums_add(t, &s->sums, numbers_of(s, s->heard));
         t->rt.vars_changed |= s->sums.has_state;
     }
-    return GNNC_OK;
+    if (there) TRY(st, rt_sums_add_there(t, &s->sums, numbers_of(s, s->from), s->to - s->from));
+    s->from = s->to;
+out:
+    return st;
 }
 
 gnnc_status rt_shares_settle(gnnc_trainer *t) {
@@ -363,6 +352,7 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
     if (st != GNNC_OK) return st;
     if (s->last_waits) take_last(t);
     st = add_steps(t);
+    s->lost = st != GNNC_OK;
     gnnc_status back = rt_sums_put_back(t, &s->sums);
     return st != GNNC_OK ? st : back;
 }
@@ -393,6 +383,9 @@ gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p)
     if (own.n_local && (own.local_rank < 0 || own.local_rank >= own.n_local))
         return rt_fail(&t->rt.err, GNNC_E_ARG, "there is no process %d of %d of a machine",
                        own.local_rank, own.n_local);
+    if (own.patience_s < 0)
+        return rt_fail(&t->rt.err, GNNC_E_ARG, "nobody waits for %lld seconds",
+                       (long long)own.patience_s);
     if (t->loaded)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "processes must be told of before load");
     t->processes = own;

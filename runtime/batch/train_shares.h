@@ -32,6 +32,8 @@ gnnc_status rt_shares_begin(gnnc_trainer *t);
 gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
 /* .. and where it failed: the sums are what they were before it. */
 void rt_shares_undo(gnnc_trainer *t);
+/* Something failed: others may be gone, until they have sent something again. */
+void rt_shares_lose(gnnc_trainer *t);
 /* The sums and the epoch's loss become those of all steps so far: it waits for
  * those that make them. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);

@@ -4,6 +4,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/device/device.h"
+#include "train_peers.h"
 
 /* Numbers (f32) in a buffer. */
 static int64_t numbers_in(const gnnc_trainer *t, int buf) {
@@ -51,25 +52,68 @@ static gnnc_status make_zeros(gnnc_trainer *t, RtSums *s, int64_t n) {
 gnnc_status rt_sums_init(gnnc_trainer *t, RtSums *s) {
     RtPool *pool = &t->rt.pool;
     int64_t largest = 0;
-    void *base;
-    gnnc_status st;
     *s = (RtSums){.buf = RT_NEWN(pool, int, t->program->n_vars),
                   .keeps = RT_NEWN(pool, float, t->program->n_vars)};
     if (!s->buf || !s->keeps) return rt_fail_nomem(&t->rt.err, "steps");
     find(t, s, &largest);
-    TRY(st, rt_sums_memory(t, (size_t)s->n_numbers * sizeof *s->base, &base));
-    s->base = base;
-    if (t->rt.device) st = make_zeros(t, s, largest);
-out:
+    return t->rt.device ? make_zeros(t, s, largest) : GNNC_OK;
+}
+
+/* Room on the device for the sums, and behind them for n_parts parts.  None: there is no memory, or
+ * nobody wants it. */
+static RtPeerLack place_there(gnnc_trainer *t, RtSums *s, int64_t n_parts) {
+    RtDevice *d = t->rt.device;
+    size_t n_bytes = (size_t)(n_parts + 1) * (size_t)s->n_numbers * sizeof *s->base;
+    void *there = NULL;
+    if (!t->options.device_sums || !d->ops->peers_open) return RT_PEER_UNWANTED;
+    if (d->ops->alloc(d, n_bytes, &there) != GNNC_OK) {
+        d->ops->release(d, there);
+        t->rt.err.text[0] = '\0';
+        return RT_PEER_LACKS_MEMORY;
+    }
+    d->sums_bytes += n_bytes;
+    s->base = there;
+    s->parts = s->base + s->n_numbers;
+    return RT_PEER_LACKS_NOTHING;
+}
+
+/* The way through the host. */
+static gnnc_status place_here(gnnc_trainer *t, RtSums *s) {
+    void *base;
+    gnnc_status st = rt_sums_memory(t, (size_t)s->n_numbers * sizeof *s->base, &base);
+    s->base = st == GNNC_OK ? base : NULL;
     return st;
 }
 
-void rt_sums_close(gnnc_trainer *t, RtSums *s, void *memory) {
+static void leave(gnnc_trainer *t, RtSums *s, int64_t n_parts) {
+    RtDevice *d = t->rt.device;
+    if (!s->parts) return;
+    d->ops->release(d, s->base);
+    d->sums_bytes -= (size_t)(n_parts + 1) * (size_t)s->n_numbers * sizeof *s->base;
+    s->base = s->parts = NULL;
+}
+
+gnnc_status rt_sums_place(gnnc_trainer *t, RtSums *s, int64_t n_parts) {
+    RtDevice *d = t->rt.device;
+    bool met = false;
+    if (s->base) return GNNC_OK; /* what came behind it failed */
+    if (!d || t->processes.n < 2) return place_here(t, s);
+    gnnc_status st = rt_peers_meet(t, place_there(t, s, n_parts), &met);
+    if (met) return GNNC_OK;
+    leave(t, s, n_parts);
+    return st == GNNC_OK ? place_here(t, s) : st;
+}
+
+void rt_sums_close(gnnc_trainer *t, RtSums *s, void *memory, bool lost) {
     RtDevice *d = t->rt.device;
     if (!d) return; /* the pool has all */
+    if (s->parts) d->ops->peers_close(d, lost);
     d->ops->wait(d);
     d->ops->unpin(d, memory);
-    d->ops->unpin(d, s->base);
+    if (s->parts)
+        d->ops->release(d, s->base);
+    else
+        d->ops->unpin(d, s->base);
     d->ops->release(d, s->zeros);
 }
 
@@ -82,7 +126,7 @@ static gnnc_status copy_out(gnnc_trainer *t, const RtSums *s, float *to) {
         int64_t n = numbers_in(t, s->buf[i]);
         size_t n_bytes = (size_t)n * sizeof *to;
         if (d)
-            st = d->ops->read(d, to, d->at.buf[s->buf[i]], n_bytes);
+            st = (s->parts ? d->ops->copy : d->ops->read)(d, to, d->at.buf[s->buf[i]], n_bytes);
         else
             memcpy(to, t->x.buf[s->buf[i]], n_bytes);
         to += n;
@@ -99,7 +143,7 @@ static gnnc_status copy_in(gnnc_trainer *t, const RtSums *s, const float *from) 
         int64_t n = numbers_in(t, b);
         size_t n_bytes = (size_t)n * sizeof *from;
         if (d) {
-            st = d->ops->write(d, d->at.buf[b], from, n_bytes);
+            st = (s->parts ? d->ops->copy : d->ops->write)(d, d->at.buf[b], from, n_bytes);
             d->newer[b] = RT_DEVICE_NEWER;
         } else {
             memcpy(t->x.buf[b], from, n_bytes);
@@ -147,7 +191,7 @@ gnnc_status rt_sums_end_part(gnnc_trainer *t, RtSums *s, float *to) {
 
 gnnc_status rt_sums_arrive(gnnc_trainer *t, RtSums *s) {
     RtDevice *d = t->rt.device;
-    gnnc_status st = !d || s->apart ? GNNC_OK : take_apart(t, s);
+    gnnc_status st = !d || s->apart || s->parts ? GNNC_OK : take_apart(t, s);
     return st == GNNC_OK && d ? d->ops->wait(d) : st;
 }
 
@@ -163,6 +207,31 @@ void rt_sums_add(gnnc_trainer *t, const RtSums *s, const float *part) {
         part += n;
         base += n;
     }
+}
+
+gnnc_status rt_sums_share(gnnc_trainer *t, const RtSums *s, float *part, int from) {
+    return t->rt.device->ops->peers_share(t->rt.device, part, s->n_numbers, from);
+}
+
+gnnc_status rt_sums_add_there(gnnc_trainer *t, RtSums *s, const float *part, int64_t n) {
+    RtDevice *d = t->rt.device;
+    float *base = s->base;
+    gnnc_status st;
+    TRY(st, d->ops->peers_wait(d, rt_peers_patience(t)));
+    if (!s->apart) TRY(st, rt_device_upload(d));
+    for (int i = 0; i < s->n; i++) {
+        int b = s->buf[i];
+        int64_t count = numbers_in(t, b), size[] = {count, n, s->n_numbers};
+        void *to = d->at.buf[b];
+        void *const arg[] = {to, s->apart ? base : to, (void *)(uintptr_t)part, size, &s->keeps[i]};
+        TRY(st, rt_device_launch(&t->x, t->program->device_add_parts, "add_parts", arg));
+        d->newer[b] = RT_DEVICE_NEWER;
+        part += count;
+        base += count;
+    }
+    s->apart = false;
+out:
+    return st;
 }
 
 gnnc_status rt_sums_put_back(gnnc_trainer *t, RtSums *s) {

@@ -106,6 +106,8 @@ static int run(const gnnc_program *model, const gnnc_program *rows, int argc, ch
     sigaction(SIGBUS, &shrunk, &bus_before);
     int code = rt_cli_parse(&c, argc, argv);
     if (code == RT_EXIT_OK && rt_ranks_join(&c)) code = dispatch(&c);
+    fflush(stdout);
+    rt_ranks_end_if_alone(&c, code);
     gnnc_trainer_destroy(c.t);
     sigaction(SIGXFSZ, &before, NULL);
     sigaction(SIGBUS, &bus_before, NULL);

@@ -112,6 +112,8 @@ int rt_ranks_number(const RtCli *c);
 int64_t rt_ranks_waited(const RtCli *c);
 /* What all of them have sent, told by the first. */
 void rt_ranks_sent(RtCli *c);
+/* Ends all processes where this one fails and others may not: before what waits for them. */
+void rt_ranks_end_if_alone(const RtCli *c, int code);
 int rt_ranks_end(const RtCli *c, int code); /* the exit code */
 
 /* cli.c: another trainer in place of c->t, with the same options; the exit code */

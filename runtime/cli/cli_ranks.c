@@ -125,6 +125,7 @@ static void introduce(RtCli *c) {
     c->processes.exchange = exchange;
     c->processes.all_reduce = all_reduce;
     c->processes.user = c;
+    c->processes.patience_s = c->mpi->patience_s;
     if (!is_together(c)) c->processes.rank = 0, c->processes.n = 1;
     gnnc_trainer_set_processes(c->t, &c->processes);
 }
@@ -182,9 +183,16 @@ void rt_ranks_sent(RtCli *c) {
 
 /* A signal has ended training in all of them alike, and the first one says so: mpirun ends all
  * where one fails.  Any other failure may be this one's alone. */
+static bool fails_alone(const RtCli *c, int code) {
+    return rt_ranks_several(c) && code != RT_EXIT_OK && !c->by_signal && !c->all_failed;
+}
+
+void rt_ranks_end_if_alone(const RtCli *c, int code) {
+    if (fails_alone(c, code)) rt_mpi_end(true);
+}
+
 int rt_ranks_end(const RtCli *c, int code) {
     if (!c->mpi) return code;
-    bool here_only = rt_ranks_several(c) && code != RT_EXIT_OK && !c->by_signal && !c->all_failed;
-    rt_mpi_end(here_only);
+    rt_mpi_end(fails_alone(c, code));
     return c->by_signal && rt_ranks_number(c) ? RT_EXIT_OK : code;
 }

@@ -62,6 +62,7 @@ static void drop_lanes(Cuda *c) {
 static void close_device(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     if (!c) return;
+    rt_cuda_peers_close(d, true); /* nothing but a failure has left it open */
     if (c->stream) cudaStreamSynchronize(c->stream);
     rt_cuda_blas_close(c);
     rt_cuda_sparse_close(c);
@@ -455,6 +456,12 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .side_launch = rt_cuda_side_launch,
                                     .side_clear = rt_cuda_side_clear,
                                     .side_wait = rt_cuda_side_wait,
+                                    .peers_version = rt_cuda_peers_version,
+                                    .peers_id = rt_cuda_peers_id,
+                                    .peers_open = rt_cuda_peers_open,
+                                    .peers_share = rt_cuda_peers_share,
+                                    .peers_wait = rt_cuda_peers_wait,
+                                    .peers_close = rt_cuda_peers_close,
                                     .stamp = stamp,
                                     .stamps = stamps,
                                     .range_begin = range_begin,

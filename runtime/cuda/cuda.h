@@ -2,6 +2,7 @@
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
 
+#include "nccl.h"
 #include "runtime/device/device.h"
 
 #include <cublasLt.h>
@@ -87,8 +88,31 @@ typedef struct CudaSparse {
     void *library;
     cusparseHandle_t handle; /* NULL = there is none */
     CUDA_SPARSE_FUNCTIONS(CUDA_MEMBER)
-#undef CUDA_MEMBER
 } CudaSparse;
+
+/* And of NCCL, for memory that goes from one process's GPU to others (nccl.c). */
+#define CUDA_NCCL_FUNCTIONS(X)                                                                     \
+    X(ncclGetVersion)                                                                              \
+    X(ncclGetUniqueId)                                                                             \
+    X(ncclCommInitRank)                                                                            \
+    X(ncclCommDestroy)                                                                             \
+    X(ncclCommAbort)                                                                               \
+    X(ncclCommGetAsyncError)                                                                       \
+    X(ncclGetErrorString)                                                                          \
+    X(ncclBroadcast)
+
+typedef struct CudaPeers {
+    bool tried;
+    void *library;
+    int version;     /* 0 = it is not there */
+    ncclComm_t comm; /* NULL = there is no group, or it was given up */
+    int rank;
+    bool under_way; /* transfers were called for that nobody has waited for */
+    cudaStream_t stream;
+    cudaEvent_t ready, came; /* what goes may; all is there */
+    CUDA_NCCL_FUNCTIONS(CUDA_MEMBER)
+#undef CUDA_MEMBER
+} CudaPeers;
 
 /* A loop under recording (loop.c). */
 typedef struct CudaLoop {
@@ -134,10 +158,11 @@ typedef struct Cuda {
     cudaStream_t side;         /* side.c; NULL = nobody wants it */
     cudaEvent_t side_done;
     cudaEvent_t theirs, ours; /* order.c; NULL: not yet */
-    CudaLoop *loop;           /* [most_loops] one within the other */
-    int n_loops, most_loops;  /* open ones; 0 = there can be none */
-    int64_t *iterations;      /* [most_loops] on the device: that each has made */
-    cudaGraph_t whole;        /* that they are in, from the first body on; NULL: the stream's own */
+    CudaPeers peers;
+    CudaLoop *loop;          /* [most_loops] one within the other */
+    int n_loops, most_loops; /* open ones; 0 = there can be none */
+    int64_t *iterations;     /* [most_loops] on the device: that each has made */
+    cudaGraph_t whole;       /* that they are in, from the first body on; NULL: the stream's own */
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {
@@ -169,6 +194,15 @@ gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
 gnnc_status rt_cuda_follow(RtDevice *d, void *stream);
 gnnc_status rt_cuda_lead(RtDevice *d, void *stream);
 void rt_cuda_order_close(Cuda *c);
+
+/* ---- GPUs of other processes (nccl.c) ---------------------------------------------------------
+ */
+int rt_cuda_peers_version(RtDevice *d);
+gnnc_status rt_cuda_peers_id(RtDevice *d, RtPeersId *id);
+gnnc_status rt_cuda_peers_open(RtDevice *d, const RtPeersId *id, int rank, int n);
+gnnc_status rt_cuda_peers_share(RtDevice *d, float *at, int64_t n, int from);
+gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s);
+void rt_cuda_peers_close(RtDevice *d, bool lost);
 
 /* ---- loops of a recording (loop.c) ---------------------------------------------------------- */
 gnnc_status rt_cuda_loops_open(RtDevice *d);

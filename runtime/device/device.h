@@ -29,6 +29,11 @@ typedef struct {
     unsigned char byte[16];
 } RtDeviceId;
 
+/* Of a group of processes' devices. */
+typedef struct {
+    char bytes[128];
+} RtPeersId;
+
 /* All work goes into one queue, in order.  Calls return before the work is done, download()
  * after it.  Failures are recorded in x->rt->err. */
 typedef struct RtDeviceOps {
@@ -101,6 +106,20 @@ typedef struct RtDeviceOps {
                                RtError *err);
     gnnc_status (*side_clear)(RtDevice *d, void *p, size_t n_bytes, RtError *err);
     gnnc_status (*side_wait)(RtDevice *d, RtError *err);
+    /* Devices of processes that train together, each another one, send each other memory beside the
+     * queue.  version: of the library by which they do; 0: it is not there.  id: of a new group;
+     * one process makes it.  open: joins the group, with all others.  share: the n numbers `at` of
+     * process `from` go to all, to `at` there; behind the work that was queued so far where they
+     * are read, and where they are written behind that by the first one since wait().  All call it
+     * in the same order.  wait: until all that was shared is there; after a failure there is no
+     * group any more.  E_IO: another process is gone, or it took patience_s.  close: with all
+     * others, unless they are lost.  May be NULL, and so the others. */
+    int (*peers_version)(RtDevice *d);
+    gnnc_status (*peers_id)(RtDevice *d, RtPeersId *id);
+    gnnc_status (*peers_open)(RtDevice *d, const RtPeersId *id, int rank, int n);
+    gnnc_status (*peers_share)(RtDevice *d, float *at, int64_t n, int from);
+    gnnc_status (*peers_wait)(RtDevice *d, int64_t patience_s);
+    void (*peers_close)(RtDevice *d, bool lost);
     /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
      * a wait. */
     gnnc_status (*stamp)(RtDevice *d, int i);

@@ -440,6 +440,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(device_features, 1, 0, 1, "on a GPU: it gathers a batch's rows of columns")                \
     INT(device_sampler, 0, 0, 1, "on a GPU: it samples neighbours")                                \
     INT(check_sampler, 0, 0, 1, "the host repeats and compares what a GPU samples")                \
+    INT(device_sums, 1, 0, 1,                                                                      \
+        "processes on GPUs: these send each other gradients and add them, if there is NCCL")       \
     INT(device_maps, 1, 0, 1, "on a GPU: it builds index arrays when data are loaded")             \
     INT(check_maps, 0, 0, 1, "the host repeats and compares what a GPU builds")
 /* More of some:
@@ -575,13 +577,16 @@ typedef struct gnnc_processes {
      * told.  Where several train and "device" names no GPU, they take the machine's GPUs by turns,
      * in the order of these numbers. */
     int local_rank, n_local;
+    /* Seconds that one on a GPU waits for what the others' GPUs send to it, at most; 0: 1800.  For
+     * all else the functions above decide. */
+    int64_t patience_s;
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
  * processes adds gradients in another order, which changes the last bits.
- * Returns GNNC_E_ARG (its struct_size; rank, n, local_rank, n_local or broadcast), GNNC_E_STATE
- * (after load).  GNNC_E_STATE, too, is what load returns where several cannot train the model, with
- * the reason, or where the first cannot run it, and what the first step returns where a process has
- * other data, options or another kind of processor or GPU than the first. */
+ * Returns GNNC_E_ARG (its struct_size; rank, n, local_rank, n_local, patience_s or broadcast),
+ * GNNC_E_STATE (after load).  GNNC_E_STATE, too, is what load returns where several cannot train
+ * the model, with the reason, or where the first cannot run it, and what the first step returns
+ * where a process has other data, options or another kind of processor or GPU than the first. */
 gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p);
 /* What one process asks of all, for all to do it behind the same step: `asked` is a number, 0 =
  * nothing.  Returns what one of them has asked, once, in each of them behind the same update, the

@@ -67,6 +67,7 @@ class Options(TypedDict, total=False):
     device_features: int
     device_sampler: int
     check_sampler: int
+    device_sums: int
     device_maps: int
     check_maps: int
 

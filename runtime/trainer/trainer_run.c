@@ -428,6 +428,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     TRY(st, check_loss(t)); /* what diverged is never kept */
     keep_if_best(t, 0);
 out:
+    if (st != GNNC_OK && st != GNNC_E_STOPPED) rt_shares_lose(t);
     return st;
 }
 

@@ -15,6 +15,7 @@
 #define CUDASIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -30,6 +31,7 @@ typedef struct {
     int64_t ends, groups, spmms;
     int64_t iterations;  /* of loops in graphs */
     int64_t event_waits; /* of the host, for an event; the other waits are synchronisations */
+    int64_t transfers;   /* between processes' GPUs, of which this one's is an end */
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */
@@ -71,6 +73,10 @@ bool cudasim_is_recording(const struct CUstream_st *s);
 /* A library call: into s's queue, or into the graph that it records. */
 int cudasim_library_call(struct CUstream_st *s, void (*call)(void *), void (*drop)(void *),
                          void *closure);
+/* This end of a transfer between processes, of n_bytes at p: it runs once it is ready, which
+ * another process may decide.  Not while s records. */
+int cudasim_transfer(struct CUstream_st *s, void *p, size_t n_bytes, bool (*ready)(void *),
+                     void (*call)(void *), void (*drop)(void *), void *closure);
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -10,10 +10,18 @@
 typedef struct {
     unsigned grid[3], block[3]; /* of a kernel */
     void (*call)(void *), (*drop)(void *);
+    bool (*ready)(void *); /* NODE_TRANSFER: may it run? */
     void *closure;
 } CudasimLaunch;
 
-typedef enum { NODE_KERNEL, NODE_LIBRARY, NODE_COPY, NODE_FILL, NODE_LOOP } NodeKind;
+typedef enum {
+    NODE_KERNEL,
+    NODE_LIBRARY,
+    NODE_COPY,
+    NODE_FILL,
+    NODE_LOOP,
+    NODE_TRANSFER /* of n_bytes at `to` */
+} NodeKind;
 
 typedef struct CUgraphNode_st {
     struct CUgraphNode_st *next;
@@ -38,6 +46,7 @@ struct CUstream_st {
     struct CUgraph_st *captured; /* NULL: it queues */
     bool to_graph;               /* that somebody has */
     Node *last;                  /* what the next node comes after; NULL: nothing */
+    bool has_transfers;          /* it had one: others decide when its work is done */
 };
 
 void cudasim_perform(const Node *n);

@@ -2,6 +2,7 @@
 #include "cublasLt.h"
 #include "cusparse.h"
 #include "dlfcn.h"
+#include "runtime/cuda/nccl.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ void *cudasim_dlopen(const char *name, int flags) {
     (void)flags;
     if (without && (strcmp(without, "1") == 0 || strstr(name, without))) return NULL;
     bool known = strcmp(name, "libcublas.so.13") == 0 || strcmp(name, "libcublasLt.so.13") == 0 ||
-                 strcmp(name, "libcusparse.so.12") == 0;
+                 strcmp(name, "libcusparse.so.12") == 0 || strcmp(name, "libnccl.so.2") == 0;
     return known ? &here : NULL;
 }
 
@@ -67,6 +68,14 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(cusparseSpMM_bufferSize)
     IS(cusparseSpMM_preprocess)
     IS(cusparseSpMM)
+    IS(ncclGetVersion)
+    IS(ncclGetUniqueId)
+    IS(ncclCommInitRank)
+    IS(ncclCommDestroy)
+    IS(ncclCommAbort)
+    IS(ncclCommGetAsyncError)
+    IS(ncclGetErrorString)
+    IS(ncclBroadcast)
 #undef IS
     return at;
 }

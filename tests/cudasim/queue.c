@@ -6,7 +6,10 @@
  *     lazy:others    likewise, but whatever else may run comes before it
  *     random:SEED    streams take turns at random, ahead of the host's waits or because of them
  * Copies from ordinary memory are taken when they run, as the host takes no part in them on a
- * device that reads its memory; random orders may also take them at the call. */
+ * device that reads its memory; random orders may also take them at the call.
+ *
+ * Transfers between processes run when their other end lets them, and what is behind them in their
+ * stream then, in any order: a host that asks for an event of such a stream lets its work go on. */
 #include "cudasim_impl.h"
 
 #include <pthread.h>
@@ -97,6 +100,8 @@ static void free_task(Task *t) {
 }
 
 static bool is_ready(const Task *t) {
+    const CudasimLaunch *of = &t->node.launch;
+    if (t->kind == TASK_NODE && t->node.kind == NODE_TRANSFER) return of->ready(of->closure);
     return t->kind != TASK_WAIT || t->event->done >= t->record;
 }
 
@@ -130,24 +135,42 @@ static bool run_other(Queues *q, cudaStream_t than) {
     return s;
 }
 
+/* Others take their turns meanwhile. */
+static void wait_for_other_end(Queues *q) {
+    pthread_mutex_unlock(&q->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    pthread_mutex_lock(&q->lock);
+}
+
 /* Until the stream is empty, or that record of the event was made, if one is named. */
 static void drain(Queues *q, cudaStream_t s, cudaEvent_t e, int64_t record) {
     while (s->first && (!e || e->done < record)) {
         const Task *t = s->first;
         if (q->order == RANDOM) {
-            run_some(q);
+            if (!run_some(q)) wait_for_other_end(q);
         } else if (q->order == OTHERS && run_other(q, s)) {
             continue;
         } else if (is_ready(t)) {
             run_first(s);
-        } else {
+        } else if (t->kind == TASK_WAIT) {
             drain(q, t->by, t->event, t->record);
+        } else {
+            wait_for_other_end(q);
         }
     }
 }
 
+/* The first task of the stream, or what it waits for. */
+static void advance_by_one(Queues *q, cudaStream_t s) {
+    const Task *t = s->first;
+    if (t && is_ready(t))
+        run_first(s);
+    else if (t && t->kind == TASK_WAIT)
+        advance_by_one(q, t->by);
+}
+
 static void advance(Queues *q, cudaStream_t s) {
-    if (q->order == EAGER) drain(q, s, NULL, 0);
+    while (q->order == EAGER && s->first && is_ready(s->first)) run_first(s);
     while (q->order == RANDOM && draw(q, 2) && run_some(q)) {
     }
 }
@@ -196,7 +219,8 @@ cudaError_t cudasim_queue_graph(cudaStream_t s, cudaGraphExec_t x) {
 
 static bool names(const Task *t, const void *p, size_t n_bytes, cudaGraphExec_t x) {
     const char *lo = p, *to = t->node.to, *from = t->node.from;
-    bool moves = t->kind == TASK_NODE && (t->node.kind == NODE_COPY || t->node.kind == NODE_FILL);
+    NodeKind k = t->node.kind;
+    bool moves = t->kind == TASK_NODE && (k == NODE_COPY || k == NODE_FILL || k == NODE_TRANSFER);
     if (t->kind == TASK_GRAPH) return x && t->graph == x;
     return p && moves && ((to >= lo && to < lo + n_bytes) || (from >= lo && from < lo + n_bytes));
 }
@@ -305,6 +329,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 cudaError_t cudaEventQuery(cudaEvent_t e) {
     Queues *q = lock();
     bool done = e->done == e->asked;
+    if (!done && e->by->has_transfers) advance_by_one(q, e->by);
     unlock(q);
     return done ? cudaSuccess : cudasim_note(cudaErrorNotReady);
 }

@@ -308,6 +308,7 @@ static void count_node(const Node *n) {
     if (n->kind == NODE_LIBRARY) COUNT(library_calls);
     if (n->kind == NODE_COPY) count_copy(n->copy);
     if (n->kind == NODE_FILL) COUNT(fills);
+    if (n->kind == NODE_TRANSFER) COUNT(transfers);
     unlock();
 }
 
@@ -334,7 +335,9 @@ void cudasim_perform(const Node *n) {
     lock();
     enter(n->device);
     if (n->kind == NODE_KERNEL) cudasim_run(&n->launch);
-    if (n->kind == NODE_LIBRARY) n->launch.call(n->launch.closure);
+    if (n->kind == NODE_TRANSFER && !lies_in_locked(n->to, n->n_bytes, true))
+        cudasim_fail("the memory of a transfer was freed before it ran");
+    if (n->kind == NODE_LIBRARY || n->kind == NODE_TRANSFER) n->launch.call(n->launch.closure);
     if (n->kind == NODE_COPY) move(n);
     for (size_t i = 0; n->kind == NODE_FILL && i < n->rows; i++)
         memset((char *)n->to + i * n->pitch, n->value, n->n_bytes);
@@ -355,7 +358,8 @@ static bool is_locked_memory(const void *p) {
 static cudaError_t submit(cudaStream_t s, Node *n) {
     int now = *current_device();
     n->device = gpu_of(s);
-    if (s && s->device != now && (n->kind == NODE_KERNEL || n->kind == NODE_LIBRARY)) {
+    bool moves = n->kind == NODE_COPY || n->kind == NODE_FILL;
+    if (s && s->device != now && !moves) {
         if (n->launch.drop) n->launch.drop(n->launch.closure);
         return cudasim_note(cudaErrorInvalidResourceHandle);
     }
@@ -413,6 +417,19 @@ int cudasim_library_call(cudaStream_t s, void (*call)(void *), void (*drop)(void
     return submit(s, &n);
 }
 
+int cudasim_transfer(cudaStream_t s, void *p, size_t n_bytes, bool (*ready)(void *),
+                     void (*call)(void *), void (*drop)(void *), void *closure) {
+    Node n = {.kind = NODE_TRANSFER, .to = p, .n_bytes = n_bytes};
+    n.launch = (CudasimLaunch){.call = call, .drop = drop, .ready = ready, .closure = closure};
+    if (*last_error()) cudasim_fail("a library would take an earlier call's error for its own");
+    if (!s || s->captured || !lies_in(p, n_bytes, true, s)) {
+        drop(closure);
+        return cudasim_note(cudaErrorInvalidValue);
+    }
+    s->has_transfers = true;
+    return submit(s, &n);
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemcpyKind kind,
                             cudaStream_t s) {
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -464,12 +481,14 @@ cudaError_t cudaGetDeviceCount(int *n) {
     return none ? cudasim_note(cudaErrorNoDevice) : cudaSuccess;
 }
 
-/* One of a machine has the same in all processes, whatever they see. */
+/* One of a machine has the same in all processes, whatever they see.  CUDASIM_NO_UUID=1: 0. */
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d) {
     const char *seen = visible_devices();
     int of_machine = seen ? 0 : d;
     for (int i = 0; i < d && seen; i++) seen = strchr(seen, ',') + 1;
     if (seen) of_machine = atoi(seen);
+    *p = (struct cudaDeviceProp){.uuid = {{0}}};
+    if (getenv("CUDASIM_NO_UUID")) return cudaSuccess;
     *p = (struct cudaDeviceProp){.uuid = {"simulated GPU"}};
     p->uuid.bytes[15] = (char)(1 + of_machine);
     return cudaSuccess;

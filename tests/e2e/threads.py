@@ -13,7 +13,7 @@ class Processes(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("rank", ctypes.c_int), ("n", ctypes.c_int), ("broadcast", Broadcast),
                 ("user", ctypes.c_void_p), ("exchange", ctypes.c_void_p), ("exchange_in_thread", ctypes.c_int),
                 ("all_reduce", ctypes.c_void_p),
-                ("local_rank", ctypes.c_int), ("n_local", ctypes.c_int)]
+                ("local_rank", ctypes.c_int), ("n_local", ctypes.c_int), ("patience_s", ctypes.c_int64)]
 
 
 class Progress(ctypes.Structure):

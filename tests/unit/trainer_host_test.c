@@ -516,21 +516,27 @@ static gnnc_status nothing_comes(void *user, void *bytes, size_t n_bytes, int fr
 TEST(processes_that_cannot_be_are_refused) {
     Place p = place_new();
     gnnc_trainer *t = NULL;
-    const gnnc_processes good = {sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0};
+    const gnnc_processes good = {sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0, 0};
     struct {
         gnnc_processes is;
         const char *why;
     } bad[] = {
-        {{0, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0},
+        {{0, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0, 0},
          "struct_size of the gnnc_processes is 0"},
-        {{sizeof good, 2, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0}, "no rank 2 of 2 processes"},
-        {{sizeof good, -1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0},
+        {{sizeof good, 2, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0, 0},
+         "no rank 2 of 2 processes"},
+        {{sizeof good, -1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0, 0},
          "no rank -1 of 2 processes"},
-        {{sizeof good, 0, 0, nothing_comes, NULL, NULL, 0, NULL, 0, 0}, "no rank 0 of 0 processes"},
-        {{sizeof good, 1, 2, NULL, NULL, NULL, 0, NULL, 0, 0}, "2 processes without 'broadcast'"},
-        {{sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 2, 2},
+        {{sizeof good, 0, 0, nothing_comes, NULL, NULL, 0, NULL, 0, 0, 0},
+         "no rank 0 of 0 processes"},
+        {{sizeof good, 1, 2, NULL, NULL, NULL, 0, NULL, 0, 0, 0},
+         "2 processes without 'broadcast'"},
+        {{sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 2, 2, 0},
          "no process 2 of 2 of a machine"},
-        {{sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, -1}, "no process 0 of -1 of a"},
+        {{sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, -1, 0},
+         "no process 0 of -1 of a"},
+        {{sizeof good, 1, 2, nothing_comes, NULL, NULL, 0, NULL, 0, 0, -1},
+         "nobody waits for -1 seconds"},
     };
     CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -560,7 +566,7 @@ static gnnc_status hear_variant(void *user, void *bytes, size_t n_bytes, int fro
 /* The first of two processes; the other hears its choice by *chosen. */
 static gnnc_trainer *first_of_two(int64_t *chosen) {
     gnnc_trainer *t = NULL;
-    gnnc_processes is = {sizeof is, 0, 2, hear_variant, chosen, NULL, 0, NULL, 0, 0};
+    gnnc_processes is = {sizeof is, 0, 2, hear_variant, chosen, NULL, 0, NULL, 0, 0, 0};
     CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
     return t;

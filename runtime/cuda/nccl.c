@@ -1,0 +1,149 @@
+/* Memory that goes from the GPU of one process to those of others, by NCCL.
+ *
+ * It goes in a stream of its own, behind what the process that has it has queued, while steps are
+ * made.  All processes call for all transfers in the same order, so each waits for earlier ones
+ * alone, and the first that is not done waits for one GPU's kernels: none waits in a circle, also
+ * where a transfer's kernel holds up an allocation.
+ *
+ * A transfer whose other end is gone may never end, or NCCL finds out: the host looks after both,
+ * and then gives up all of them, as memory cannot be freed while one goes on. */
+#include "cuda.h"
+
+#include "runtime/clock.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define LIBRARY "libnccl.so.2"
+
+/* ---- the library ----------------------------------------------------------------------------- */
+/* Opens it and finds its functions; false: it is not there, or an older one. */
+static bool load(CudaPeers *p) {
+    void *at = NULL;
+    p->tried = true;
+    p->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!p->library) return false;
+#define FIND(f)                                                                                    \
+    at = dlsym(p->library, CUDA_TEXT(f));                                                          \
+    if (!at) return false;                                                                         \
+    memcpy(&p->p_##f, &at, sizeof at);
+    CUDA_NCCL_FUNCTIONS(FIND)
+#undef FIND
+    return p->p_ncclGetVersion(&p->version) == ncclSuccess;
+}
+
+static gnnc_status call_failed(RtDevice *d, const char *what, ncclResult_t r) {
+    const char *why = rt_cuda_of(d)->peers.p_ncclGetErrorString(r);
+    return rt_fail(&d->x->rt->err, r == ncclRemoteError ? GNNC_E_IO : GNNC_E_DEVICE, "nccl: %s: %s",
+                   what, why);
+}
+
+int rt_cuda_peers_version(RtDevice *d) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    if (!p->tried && !load(p)) p->version = 0;
+    return p->version;
+}
+
+/* ---- the group ------------------------------------------------------------------------------- */
+gnnc_status rt_cuda_peers_id(RtDevice *d, RtPeersId *id) {
+    ncclUniqueId own;
+    ncclResult_t r = rt_cuda_of(d)->peers.p_ncclGetUniqueId(&own);
+    if (r != ncclSuccess) return call_failed(d, "the processes' group", r);
+    memcpy(id->bytes, own.internal, sizeof id->bytes);
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_peers_open(RtDevice *d, const RtPeersId *id, int rank, int n) {
+    Cuda *c = rt_cuda_of(d);
+    CudaPeers *p = &c->peers;
+    ncclUniqueId own;
+    memcpy(own.internal, id->bytes, sizeof own.internal);
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&p->ready, cudaEventDisableTiming));
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&p->came, cudaEventDisableTiming));
+    CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &p->stream));
+    p->rank = rank;
+    ncclResult_t r = p->p_ncclCommInitRank(&p->comm, n, own, rank);
+    if (r == ncclSuccess) return GNNC_OK;
+    p->comm = NULL;
+    return call_failed(d, "the processes' group", r);
+}
+
+/* Ends the group without the others: what is under way is given up. */
+static void give_up(CudaPeers *p) {
+    if (p->comm) p->p_ncclCommAbort(p->comm);
+    p->comm = NULL;
+}
+
+void rt_cuda_peers_close(RtDevice *d, bool lost) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    if (p->comm && !lost && !p->under_way)
+        p->p_ncclCommDestroy(p->comm);
+    else
+        give_up(p);
+    p->comm = NULL;
+    if (p->stream) cudaStreamDestroy(p->stream);
+    if (p->ready) cudaEventDestroy(p->ready);
+    if (p->came) cudaEventDestroy(p->came);
+    p->stream = NULL;
+    p->ready = p->came = NULL; /* the library stays, as cuBLAS does */
+}
+
+static gnnc_status no_group(RtDevice *d) {
+    return rt_fail(&d->x->rt->err, GNNC_E_IO, "nccl: the processes' group was given up");
+}
+
+/* ---- transfers ------------------------------------------------------------------------------- */
+/* Lets the transfers that follow begin after what the steps' stream has so far. */
+static gnnc_status put_behind_steps(RtDevice *d, const Cuda *c) {
+    CUDA_CHECK(d, "a transfer", cudaEventRecord(c->peers.ready, c->stream));
+    CUDA_CHECK(d, "a transfer", cudaStreamWaitEvent(c->peers.stream, c->peers.ready, 0));
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_peers_share(RtDevice *d, float *at, int64_t n, int from) {
+    Cuda *c = rt_cuda_of(d);
+    CudaPeers *p = &c->peers;
+    bool reads_steps = from == p->rank, first = !p->under_way; /* since all was waited for */
+    if (!p->comm) return no_group(d);
+    gnnc_status st = reads_steps || first ? put_behind_steps(d, c) : GNNC_OK;
+    if (st != GNNC_OK) return st;
+    ncclResult_t r = p->p_ncclBroadcast(at, at, (size_t)n, ncclFloat, from, p->comm, p->stream);
+    p->under_way = true;
+    return r == ncclSuccess ? GNNC_OK : call_failed(d, "a transfer between GPUs", r);
+}
+
+/* Whether what was called for goes on: E_IO: another process is gone, or too much time. */
+static gnnc_status look_after(RtDevice *d, int64_t begin_ns, int64_t patience_s) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    ncclResult_t error = ncclSuccess, r = p->p_ncclCommGetAsyncError(p->comm, &error);
+    if (r == ncclSuccess) r = error;
+    if (r != ncclSuccess && r != ncclInProgress)
+        return call_failed(d, "what other processes' GPUs send", r);
+    if ((rt_now_ns() - begin_ns) / 1000000000 < patience_s) return GNNC_OK;
+    return rt_fail(&d->x->rt->err, GNNC_E_IO,
+                   "nccl: what other processes' GPUs send did not come within %lld s",
+                   (long long)patience_s);
+}
+
+gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s) {
+    enum { BUSY = 1000 }; /* looks without a pause */
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    const char *what = "a transfer between GPUs";
+    int64_t begin = rt_now_ns();
+    gnnc_status st = GNNC_OK;
+    cudaError_t e;
+    if (!p->under_way) return GNNC_OK;
+    if (!p->comm) return no_group(d);
+    CUDA_CHECK(d, what, cudaEventRecord(p->came, p->stream));
+    for (int64_t i = 0; (e = cudaEventQuery(p->came)) == cudaErrorNotReady && st == GNNC_OK; i++) {
+        cudaGetLastError(); /* as in rt_cuda_await() */
+        st = look_after(d, begin, patience_s);
+        if (i >= BUSY) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    if (e == cudaErrorNotReady) cudaGetLastError();
+    if (st != GNNC_OK) give_up(p);
+    if (st != GNNC_OK) return st;
+    CUDA_CHECK(d, what, e);
+    p->under_way = false;
+    return GNNC_OK;
+}
