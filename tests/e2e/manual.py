@@ -33,7 +33,7 @@ COMMANDS = re.findall(r"^(?:usage:|      ) gnnc ([a-z]+) ", HELP, re.M)
 PASSES = re.findall(r"^  ([a-z][\w-]+) ", HELP[HELP.index("\npasses:"):], re.M)
 WORDS = {"--emit": "exe lib infer python ast ir plan loops llvm asm obj c cuda header html none", "--runtime": "own shared", "--spmm": "own auto cusparse",
          "--precision": "f32 bf16 f16 auto tf32", "--report-format": "text json", "--target": "auto cpu cuda",
-         "--report": "all verdict source missed kernels degrees shapes breaks fusion syncs memory precision communication"}
+         "--report": "all verdict source missed kernels degrees shapes breaks fusion syncs memory precision communication times"}
 
 
 def tables_are_whole():
