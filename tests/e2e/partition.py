@@ -385,6 +385,9 @@ def killed_at_each_step(out, command):
         p.kill()
         told = p.communicate()[0]
         if p.returncode == 0 or os.path.exists(out):  # killed when it had ended all but itself
+            state = os.path.join(out, "partition.kept")
+            if p.returncode != 0 and os.path.exists(state):  # killed between the new name and the last act, its removal
+                os.remove(state)
             return kills, told
         lost = {x for x in before if not x[0].startswith("partition.")} - seen_of(out + ".partition")
         check(f"{out}: killed {kills}: nothing half-written, nothing lost", not os.path.exists(out) and not lost, lost)
