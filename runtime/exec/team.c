@@ -19,6 +19,7 @@ typedef struct {
     RtTeam *team;
     int number;
     pthread_t thread;
+    _Alignas(64) atomic_uint taken; /* the last round whose share of this member somebody took */
 } Member;
 
 struct RtTeam {
@@ -52,16 +53,25 @@ static void pause_core(void) {
 }
 
 /* ---- members ----------------------------------------------------------------- */
+/* Takes member m's share of a round; false: another has taken it.  Shares are taken in the rounds'
+ * order, so a member that still thinks of an earlier round takes none. */
+static bool take_share(Member *m, unsigned round) {
+    unsigned before = round - 1;
+    return atomic_compare_exchange_strong(&m->taken, &before, round);
+}
+
 /* The sleeper counts itself before it looks again, the waker changes the value before it
  * looks at the count: one of them sees the other (sequential consistency). */
-static void wait_for_round(RtTeam *t, unsigned seen) {
+static unsigned wait_for_round(RtTeam *t, unsigned seen) {
+    unsigned round;
     for (int i = 0; i < t->spins; i++) {
-        if (atomic_load_explicit(&t->round, memory_order_acquire) != seen) return;
+        if ((round = atomic_load_explicit(&t->round, memory_order_acquire)) != seen) return round;
         pause_core();
     }
     atomic_fetch_add(&t->sleepers, 1);
-    while (atomic_load(&t->round) == seen) futex_wait(&t->round, seen);
+    while ((round = atomic_load(&t->round)) == seen) futex_wait(&t->round, seen);
     atomic_fetch_sub(&t->sleepers, 1);
+    return round;
 }
 
 static void report_done(RtTeam *t) {
@@ -73,8 +83,9 @@ static void report_done(RtTeam *t) {
 static void *live(void *arg) {
     Member *m = arg;
     RtTeam *t = m->team;
-    for (unsigned seen = 0;; seen++) {
-        wait_for_round(t, seen);
+    for (unsigned round = 0;;) {
+        round = wait_for_round(t, round);
+        if (!take_share(m, round)) continue;
         if (!t->fn) return NULL;
         t->fn(t->arg, m->number, t->n);
         report_done(t);
@@ -91,6 +102,17 @@ static void begin_round(RtTeam *t, rt_team_fn *fn, void *arg) {
     if (atomic_load(&t->sleepers)) futex_wake(&t->round);
 }
 
+/* Does the shares of members that have not woken yet: beside another thread on their core that
+ * takes longer than a short share. */
+static void do_shares_left(RtTeam *t) {
+    unsigned round = atomic_load_explicit(&t->round, memory_order_relaxed);
+    for (int i = 1; i < t->n; i++) {
+        if (!take_share(&t->members[i], round)) continue;
+        t->fn(t->arg, i, t->n);
+        atomic_fetch_sub(&t->left, 1);
+    }
+}
+
 /* Waits until all other members have done their share: spins first, then sleeps. */
 static void wait_for_members(RtTeam *t) {
     for (int i = 0; i < t->spins; i++) {
@@ -102,8 +124,9 @@ static void wait_for_members(RtTeam *t) {
     atomic_store(&t->caller_sleeps, 0);
 }
 
-/* Runs fn(arg, member, n_members) on all members of the team, the caller being member 0, and waits
- * for them. t NULL: on the caller alone. */
+/* Runs fn(arg, member, n_members) for all members of the team, the caller being member 0 and each
+ * that is not awake when it has done its own share, and waits for them. t NULL: on the caller
+ * alone. */
 void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     if (!t || t->n == 1) {
         fn(arg, 0, 1);
@@ -111,6 +134,7 @@ void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     }
     begin_round(t, fn, arg);
     fn(arg, 0, t->n);
+    do_shares_left(t);
     wait_for_members(t);
 }
 

@@ -19,7 +19,8 @@ gnnc_status rt_team_start(RtTeam **out, const RtAlloc *from, int n_members, int 
                           RtError *err);
 void rt_team_stop(RtTeam *team); /* NULL is fine */
 
-/* fn(arg, m, n) on every member, returning when all are done.  No team: fn(arg, 0, 1). */
+/* fn(arg, m, n) for every member, returning when all are done.  No team: fn(arg, 0, 1).  A member
+ * that does not wake in time has its call made by the caller, so no call may wait for another. */
 void rt_team_run(RtTeam *team, rt_team_fn *fn, void *arg);
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "rt_test_util.h"
 #include "runtime/exec/background.h"
@@ -31,18 +32,26 @@ static int blocked_signals(void) {
     return sigismember(&s, SIGTERM) + 2 * sigismember(&s, SIGSEGV);
 }
 
+typedef struct {
+    atomic_int member, caller; /* what they block; 9: did not look yet */
+} Signals;
+
+/* The caller takes its time, so that the member is awake before the caller does its share, too. */
 static void look_at_signals(void *arg, int member, int n_members) {
     (void)n_members;
-    ((int *)arg)[member] = blocked_signals();
+    Signals *s = arg;
+    if (member == 1) atomic_store(&s->member, blocked_signals());
+    while (member == 0 && atomic_load(&s->member) == 9) usleep(100);
+    if (member == 0) atomic_store(&s->caller, blocked_signals());
 }
 
 TEST(the_hosts_signals_stay_with_the_host) {
     RtAlloc from = rt_alloc_default();
     RtTeam *t;
-    int seen[2] = {9, 9};
+    Signals seen = {9, 9};
     CHECK(rt_team_start(&t, &from, 2, 2, NULL) == GNNC_OK);
-    rt_team_run(t, look_at_signals, seen);
-    CHECK(seen[0] == 0 && seen[1] == 1);
+    rt_team_run(t, look_at_signals, &seen);
+    CHECK(seen.caller == 0 && seen.member == 1);
     rt_team_stop(t);
 }
 
@@ -111,6 +120,32 @@ TEST(every_member_runs_every_round) {
     rt_team_run(NULL, add_member, &alone);
     CHECK(alone.n == 1 && alone.sum[0] == 1);
     rt_team_stop(NULL);
+}
+
+typedef struct {
+    pthread_t caller;
+    atomic_int others; /* shares of other members that the caller did */
+    atomic_int all;
+} Done;
+
+static void note_thread(void *arg, int member, int n_members) {
+    (void)n_members;
+    Done *d = arg;
+    atomic_fetch_add(&d->all, 1);
+    if (member > 0 && pthread_equal(pthread_self(), d->caller)) atomic_fetch_add(&d->others, 1);
+}
+
+/* A member that is asleep, as members of a team larger than the machine soon are, keeps nobody
+ * waiting. */
+TEST(the_caller_does_the_shares_of_members_that_sleep) {
+    RtAlloc from = rt_alloc_default();
+    RtTeam *t;
+    Done d = {.caller = pthread_self()};
+    int round = 0;
+    CHECK(rt_team_start(&t, &from, MOST, 1, NULL) == GNNC_OK);
+    for (; round < 10000 && !atomic_load(&d.others); round++) rt_team_run(t, note_thread, &d);
+    rt_team_stop(t);
+    CHECK(d.others > 0 && d.all == MOST * round);
 }
 
 TEST(no_memory_no_team) {
