@@ -80,7 +80,7 @@ class Large:
             size[k] //= self.a.scale
         size["max-degree"] /= self.a.scale**0.5
         run = run_limited([self.a.peers_python, os.path.join(TOP, "bench", "peers", "skewed.py"), self.npy(graph),
-                           *(word for k, v in size.items() for word in (f"--{k}", str(v)))], 0, self.memory)
+                           *(word for k, v in size.items() for word in (f"--{k}", str(v)))], float("inf"), self.memory)
         if not run.output.startswith("nodes"):
             sys.exit(f"{graph}: {run.error}")
         print(f"{graph}: {run.output.strip()} ({run.wall_s:.0f} s)", file=sys.stderr)
