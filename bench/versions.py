@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(TOP, "tests/random"))
 from data import Data  # noqa: E402
 from systems import step_ms  # noqa: E402
 
-ROWS, DEGREE, GRAPHS, ROUNDS, EPOCHS = 2000, 6, 100, 3, 5
+ROWS, DEGREE, GRAPHS, ROUNDS, EPOCHS = 2000, 6, 100, 9, 20
 
 
 def run(*args):
