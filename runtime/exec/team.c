@@ -8,12 +8,16 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 3000 /* of a pause instruction: 30 to 150 us */ };
+enum {
+    SPINS = 3000, /* of a pause instruction: 30 to 150 us */
+    OFFER = 64    /* after so many the core is offered to others: who makes batches may want it */
+};
 
 typedef struct {
     RtTeam *team;
@@ -43,8 +47,9 @@ static void futex_wake(atomic_uint *at) {
     syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Tells the processor that this thread waits in a loop. */
-static void pause_core(void) {
+/* One turn of a loop that waits. */
+static void pause_core(int turn) {
+    if (turn % OFFER == OFFER - 1) sched_yield();
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -66,7 +71,7 @@ static unsigned wait_for_round(RtTeam *t, unsigned seen) {
     unsigned round;
     for (int i = 0; i < t->spins; i++) {
         if ((round = atomic_load_explicit(&t->round, memory_order_acquire)) != seen) return round;
-        pause_core();
+        pause_core(i);
     }
     atomic_fetch_add(&t->sleepers, 1);
     while ((round = atomic_load(&t->round)) == seen) futex_wait(&t->round, seen);
@@ -117,7 +122,7 @@ static void do_shares_left(RtTeam *t) {
 static void wait_for_members(RtTeam *t) {
     for (int i = 0; i < t->spins; i++) {
         if (atomic_load_explicit(&t->left, memory_order_acquire) == 0) return;
-        pause_core();
+        pause_core(i);
     }
     atomic_store(&t->caller_sleeps, 1);
     for (unsigned left; (left = atomic_load(&t->left)) != 0;) futex_wait(&t->left, left);
