@@ -31,10 +31,11 @@ def counts(sim):
 ORDERS = ("random:1", "lazy:others", "lazy", "eager")
 
 
-def orders(sim, some=len(ORDERS)):
+def orders(sim, some=len(ORDERS), least=0):
     """Those in which queued work may run: what is tested holds in each (queue.c).  some: so many of them, where others
-    have shown in all what queues such work; CUDASIM_ORDERS is the most that are taken, with GNNC_LONG they are all."""
-    n = len(ORDERS) if "GNNC_LONG" in os.environ else min(some, int(os.environ.get("CUDASIM_ORDERS", len(ORDERS))))
+    have shown in all what queues such work; CUDASIM_ORDERS is the most that are taken, but for `least`; with GNNC_LONG they
+    are all."""
+    n = len(ORDERS) if "GNNC_LONG" in os.environ else max(least, min(some, int(os.environ.get("CUDASIM_ORDERS", len(ORDERS)))))
     for order in ORDERS[:n]:
         sim.cudasim_order(order.encode())
         yield order
@@ -43,7 +44,7 @@ def orders(sim, some=len(ORDERS)):
 def library(build, name, source, device, options=()):
     path = os.path.abspath(f"{name}.{device}.so")
     if device == "cpu":
-        subprocess.run([build + "/gnnc", source, "--target=cpu", "--no-rows", "--emit=lib", "--name=model", "-o", f"{name}.cpu",
+        subprocess.run([build + "/gnnc", source, "--target=cpu", "--no-rows", "--emit=lib", "--runtime=shared", "--name=model", "-o", f"{name}.cpu",
                         *options], check=True, env={"CFLAGS": "-O0", **os.environ})
         path = os.path.abspath(f"lib{name}.cpu.so")
     else:
