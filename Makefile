@@ -11,8 +11,9 @@ endif
 
 WARN = -Wall -Wextra -Wpedantic -Wno-overlength-strings -Werror
 OPT ?= -O2 -g
-# Behind OPT, for the compiler's objects alone: -O0 where it is built to be run little.
+# Behind OPT, for the compiler's objects alone, and for those of tests: -O0 where they are built to be run little.
 OPT_COMPILER ?=
+OPT_TESTS ?=
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer -fvisibility=hidden $(SAN) -MMD -MP
 INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
 LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
@@ -202,6 +203,7 @@ TEST_LINES ?=
 TEST_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold) $(TEST_LINES)
 # What tests share, each a member of one archive: a test takes those that it calls.
 SUPPORT_OBJ = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/*.c))
+$(SUPPORT_OBJ): CFLAGS_ALL += $(OPT_TESTS)
 $(BUILD)/libtests.a: $(SUPPORT_OBJ)
 	rm -f $@ && ar rcs $@ $^
 LIBS_TEST = $(BUILD)/libtests.a $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
@@ -273,7 +275,7 @@ $(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/
 	$(CC) $(SAN) $(TEST_LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(OPT_TESTS) $(INC_COMPILER) -Itests -c -o $@ $<
 unit: $(UNIT) $(BUILD)/tests/random/model_check $(BUILD)/bench/sampler $(BUILD)/bench/products
 
 # The driver of bench/sampler.py, and products: `unit` builds them, so that they keep up with the runtime.

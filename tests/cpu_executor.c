@@ -12,6 +12,7 @@
 
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
+#include "compiler.h"
 #include "op_low.h"
 #include "passes/autodiff.h"
 #include "runtime/device/device.h"
@@ -117,9 +118,10 @@ static bool link_program(Ctx *c, const char *dir) {
     const char *build = cpu_exec_build_dir(c);
     const char *command = arena_printf(
         c->a,
-        "cc -std=c17 -O0 -fPIC -shared -Wl,-S -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
-        " -o %s/program.so %s/driver.c %s/kernels.o -Wl,--whole-archive %s/libgnnrt.a"
-        " -Wl,--no-whole-archive $(cat %s/link.flags)",
+        TEST_CC " -std=c17 -O0 -fPIC -shared " TEST_LINK
+                " -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
+                " -o %s/program.so %s/driver.c %s/kernels.o -Wl,--whole-archive %s/libgnnrt.a"
+                " -Wl,--no-whole-archive $(cat %s/link.flags)",
         dir, dir, dir, build, build);
     if (system(command) == 0) return true;
     diag_add(c, DIAG_E0004, (Span){0}, "%s", command);

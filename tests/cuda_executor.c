@@ -5,12 +5,13 @@
 
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
+#include "compiler.h"
 
 /* Five thousand kernels in one file: clang takes a third of gcc's time.  Lines of the debugger and
  * UBSan's checks take longer to compile than all the rest; tests/cudasim/run has both, for models.
  */
-#if defined(__SANITIZE_ADDRESS__) /* gcc's: its library is the one that there is */
-#define COMPILER "cc=cc; san=-fsanitize=address; "
+#ifdef HAS_ASAN
+#define COMPILER "cc=" TEST_CC "; san=-fsanitize=address; "
 #else
 #define COMPILER "cc=$(command -v clang-19 || echo cc); san=; "
 #endif
@@ -24,9 +25,9 @@ static bool build(Ctx *c, const char *dir, const char *defines) {
         COMPILER "$cc -std=c17 -O0 -fPIC -DGNNC_NO_MAIN %s -c -o %s/driver.o %s/driver.c && "
                  "$cc $san -std=c++17 -O0 -fPIC -Wno-unknown-pragmas %s -c -o %s/kernels.o -x c++ "
                  "%s/kernels.cu && "
-                 "g++ -shared -o %s/program.so %s/kernels.o %s/driver.o -Wl,--whole-archive "
-                 "%s/libgnnrt.a %s/libcudasim.a -Wl,--no-whole-archive -Wl,-Bsymbolic "
-                 "$(cat %s/link.flags)",
+                 "$cc -shared " TEST_LINK " -o %s/program.so %s/kernels.o %s/driver.o "
+                 "-Wl,--whole-archive %s/libgnnrt.a %s/libcudasim.a -Wl,--no-whole-archive "
+                 "-Wl,-Bsymbolic $(cat %s/link.flags) -lstdc++",
         include, dir, dir, include, dir, dir, dir, dir, dir, b, b, b);
     if (system(command) == 0) return true;
     diag_add(c, DIAG_E0004, (Span){0}, "%s", command);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler.h"
 #include "cpu_data.h"
 #include "op_low.h"
 #include "passes/autodiff.h"
@@ -112,7 +113,7 @@ static void thin(OpCases *cs, const char *named, int each) {
 
 /* There are more than a thousand.  A build with sanitizers looks at memory, not at values, and
  * takes five times as long: fewer are enough for it. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef HAS_ASAN
 enum { EACH = 6, EACH_LOW = 12 };
 #else
 enum { EACH = 1, EACH_LOW = 12 };

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -243,7 +244,8 @@ def ci(checker, tally, a):
 def main():
     a = options()
     os.environ.setdefault("CFLAGS", "-O0")  # of drivers, which no comparison waits for
-    os.environ.setdefault("CC", "cc -Wl,-S")  # nor does one read lines of the runtime
+    # nor does one read lines of the runtime
+    os.environ.setdefault("CC", "cc -Wl,-S" + (" -fuse-ld=gold" if shutil.which("ld.gold") else ""))
     a.build = os.path.abspath(a.build)
     with tempfile.TemporaryDirectory() as tmp:
         checker, others, other_bad = Checker(a.build, a.keep or tmp), 0, 0

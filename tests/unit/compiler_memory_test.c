@@ -4,11 +4,12 @@
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
+#include "compiler.h"
 #include "ctx_test.h"
 
 enum { BLOCK_BYTES = 16 * 1024 };
 /* Of the blocks one in so many: a build with sanitizers takes five times as long. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef HAS_ASAN
 enum { EACH = 4 };
 #else
 enum { EACH = 1 };

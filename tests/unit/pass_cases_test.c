@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "op_cases.h"
+#include "op_matrix.h"
 #include "passes/autodiff.h"
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
 } Job;
 
 static void build(Run *r, Ctx *ctx, bool forward) {
-    *r = (Run){.ctx = ctx, .cs = op_cases_build(ctx)};
+    *r = (Run){.ctx = ctx, .cs = op_matrix_cases(ctx, 0)};
     PassCtx p = {.ctx = ctx, .a = ctx->a};
     for (int i = 0; i < r->cs->cases.n; i++)
         if (r->cs->cases.v[i].has_loss && !forward)

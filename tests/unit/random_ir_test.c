@@ -15,13 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "compiler.h"
 #include "cpu_executor.h"
 #include "ir_data.h"
 #include "ir_random.h"
 #include "passes/autodiff.h"
 #include "passes/threshold.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef HAS_ASAN
 enum { N_SEEDS = 30 }; /* five times as long each */
 #else
 enum { N_SEEDS = 120 };
