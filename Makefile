@@ -370,6 +370,8 @@ warnings: $(GEN)
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
 # PEERS: a Python that has PyG (bench/README.md); without it nothing is compared with PyG itself.
 PEERS = peers/bin/python
+# Cases of which CI runs a part.
+LONG_CASES = every_level case_several_processes features_in_parts names_mean reports_hold by_themselves mini_batches sixteen_bits install_and_use models_as_libraries
 long: all $(BUILD)/tests/random/model_check
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/service.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
@@ -379,7 +381,8 @@ long: all $(BUILD)/tests/random/model_check
 	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc)
 	$(if $(MPICC),mkdir -p $(call quoted,$(BUILD))/kills && cd $(call quoted,$(BUILD))/kills && GNNC_KILLS=102 \
 	    python3 $(call quoted,$(CURDIR))/tests/e2e/shipped_ranks.py $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)))
-	GNNC_LONG=1 tests/e2e/run every_level && GNNC_LONG=1 tests/e2e/run case_several_processes && GNNC_LONG=1 tests/e2e/run names_mean && GNNC_LONG=1 tests/e2e/run reports_hold && GNNC_LONG=1 tests/cudasim/run && tests/cudasim/nvcc --all
+	for t in $(LONG_CASES); do GNNC_LONG=1 tests/e2e/run $$t || exit 1; done
+	GNNC_LONG=1 tests/cudasim/run && tests/cudasim/nvcc --all
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/many_edges.py \
 	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc
 	tests/fuzz/run 60

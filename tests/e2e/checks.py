@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import time
 
 # For mpirun: as root; and messages by what needs no library of a network's, which take half of the time of a start.
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx"}
@@ -46,6 +47,15 @@ def ranks_of(program, job):
         if words[0] == program.encode() and env.get(b"OF_TEST") == job.encode():
             found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
     return found
+
+
+def all_gone(program, job):
+    """Waits until none of them is left, for a minute at most.  mpirun, which kills them, does not wait for their ends."""
+    for _ in range(1200):
+        if not ranks_of(program, job):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def end():
