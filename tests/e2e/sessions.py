@@ -16,6 +16,7 @@ import batches
 import subgraphs
 from directory import column, relation, save, write
 from graph import npy
+from small import left_out, sizes
 
 OK, E_RANGE, E_ARG, E_STATE, E_MISSING, E_NOMEM = 0, -3, -9, -10, -8, -1
 NEAR = 1e-6  # of a row's largest value
@@ -307,10 +308,14 @@ def check_memory(library, data, weights):
     s = Session(library, m, g, memory)
     assert s.status == OK, s.error()
     layer, n_layer = s.layers()[-1], s.layer(s.layers()[-1])[2]
+    grew = []  # at these rows something is allocated
     for _ in range(2):
         for i in range(s.rows):
+            n = memory.n
             assert s.predict([i])[0] == OK and s.embed(layer, [i % n_layer])[0] == OK
+            grew += [i] * (memory.n > n)
     n = memory.n
+    assert grew[:1] == [0], grew
     for i in range(s.rows):
         assert s.predict([i])[0] == OK and s.embed(layer, [i % n_layer])[0] == OK
     assert memory.n == n, (memory.n, n)
@@ -324,7 +329,7 @@ def check_memory(library, data, weights):
         if st == OK:
             s = Session(library, m, g, memory)
             assert s.status in (OK, E_NOMEM), (refuse, s.status, s.error())
-            for i in range(s.rows if s.status == OK else 0):
+            for i in grew if s.status == OK else ():
                 assert s.predict([i])[0] in (OK, E_NOMEM) and s.embed(layer, [i % n_layer])[0] in (OK, E_NOMEM)
             if s.status == OK:
                 assert s.predict([0])[0] == OK and s.embed(layer, [0])[0] == OK  # it goes on
@@ -555,7 +560,7 @@ def check_without_labels(gnnc, data):
 def compiled(gnnc, name, text, data, every=1, brought=None, layers=()):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
-    return check_model(gnnc, name + ".gnn", name, data, every, brought, layers)
+    return check_model(gnnc, name + ".gnn", name, data, every, brought, layers, sizes(name))
 
 
 def check_names(library):
@@ -636,6 +641,8 @@ def main():
     check_all_are_held(top)
     layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
     for name in ON_CORA:
+        if left_out(name):
+            continue
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
             library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23, ("paper", 2),
                                           ["h"] if name == "sage" else [])
@@ -645,6 +652,8 @@ def main():
         else:
             s.close()
     for name, (nodes, edges, kind, hops) in SHIPPED.items():
+        if left_out(name):
+            continue
         tables(name + ".data", nodes, edges)
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
             compiled(gnnc, name, layers(f.read()), name + ".data", 7, (kind, hops))[1].close()
