@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
 sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
 from run import Trainer, write_npy  # noqa: E402
 
@@ -82,8 +83,7 @@ def compiled(folder, model):
     os.makedirs(folder)
     with open(f"{folder}/m.gnn", "w", encoding="utf-8") as f:
         f.write(model)
-    subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{folder}/m.gnn", "--target=cpu", "--emit=lib", "--name=model",
-                    "-o", f"{folder}/metrics"], check=True)
+    subprocess.run([GNNC, f"{folder}/m.gnn", "--emit=lib", "--runtime=shared", "--name=model", "-o", f"{folder}/metrics"], check=True)
     return f"{folder}/libmetrics.so"
 
 
@@ -182,7 +182,7 @@ def main():
             failed += compare(name, got, want, split, n)
             done += 3 * len(want)
         # Of one class there is no such area, which the log says without printf's sign.
-        subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{tmp}/four classes/m.gnn", "--target=cpu", "-o", f"{tmp}/t"], check=True)
+        subprocess.run([GNNC, f"{tmp}/four classes/m.gnn", "-o", f"{tmp}/t"], check=True)
         log = subprocess.run([f"{tmp}/t", "train", "--data", f"{tmp}/four classes", "--epochs", "1", "--checkpoint", "none"],
                              check=True, capture_output=True, text=True).stdout
         done += 1

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GNNC, CORA = os.path.join(TOP, "build", "gnnc"), os.path.join(TOP, "models", "data", "cora")
+GNNC, CORA = os.path.join(TOP, "tests", "tools", "gnnc"), os.path.join(TOP, "models", "data", "cora")
 sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
 from checks import bytes_of, check, end, header_of  # noqa: E402
 from run import Trainer  # noqa: E402

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GNNC, CORA = os.path.join(TOP, "build", "gnnc"), os.path.join(TOP, "models", "data", "cora")
+GNNC, CORA = os.path.join(TOP, "tests", "tools", "gnnc"), os.path.join(TOP, "models", "data", "cora")
 sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
 from checks import check, end  # noqa: E402
 
@@ -38,10 +38,10 @@ def run(*argv, code=0):
     return p.stdout
 
 
-def build(name, settable, recipe="", *options):
+def build(name, settable, recipe="", *options, gnnc=GNNC):
     with open(f"{name}.gnn", "w", encoding="utf-8") as f:
         f.write(MODEL.replace("SET", " settable" if settable else "").replace("RECIPE", recipe))
-    run(GNNC, f"{name}.gnn", "-o", name, "--target=cpu", "-I", os.path.join(TOP, "models"), *options)
+    run(gnnc, f"{name}.gnn", "-o", name, "--target=cpu", "-I", os.path.join(TOP, "models"), *options)
     return f"./{name}"
 
 
@@ -145,7 +145,7 @@ def test_fanout():
     train(drawn, "--fanout", "3,-1")
     told = run(drawn, "--data", CORA, "--resume", "./drawn.ckpt", "--epochs", "6", "--checkpoint", "none")
     check("a checkpoint records it", "another way" not in told, told)
-    judged = build("judged", True, DRAWN.replace("batch 64", "batch 64  evaluate drawn"))
+    judged = build("judged", True, DRAWN.replace("batch 64", "batch 64  evaluate drawn"), gnnc=os.path.join(TOP, "build", "gnnc"))  # with rows by themselves
     train(judged, "--fanout", "3,-1")
     with open("ids.txt", "w", encoding="utf-8") as f:
         f.write("\n".join(str(i) for i in range(0, 2708, 100)))
