@@ -104,8 +104,10 @@ static LoopCost loop_cost(const CostWalk *w, const LStmt *loop) {
     LoopCost cost = {.var = loop->var, .extent = loop->extent};
     if (loop->range == LR_EXTENT) return cost;
     int outer = depth_of_variable(w, loop->at);
-    if (loop->range == LR_CHUNK) {
-        if (outer >= 0) cost.replaces = loop_bit(outer) | w->loops[outer].replaces;
+    if (loop->range == LR_CHUNK) { /* its number may be computed: of a part and a piece of it */
+        const uint64_t numbering = w->reg[loop->at->id].loops & open_loops(w);
+        for (int d = 0; d < w->depth; d++)
+            if (numbering & loop_bit(d)) cost.replaces |= loop_bit(d) | w->loops[d].replaces;
         return cost;
     }
     const Map *map = cost.segment = loop->ptr->map;

@@ -84,6 +84,11 @@ typedef struct Target {
     const char *plan_passes;
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
+    /* Of a device: into how many parts long sums are cut at most, so that each has a block and the
+     * largest machine is full; it is the program's, not the machine's, as bits follow from it.  And
+     * bytes of memory that stages of a kernel have between them. */
+    int sum_parts;
+    int64_t room_bytes;
     /* Machines that reports estimate times for, the first one in all of them; none = times are
      * measured (--profile). */
     const TargetDevice *devices;

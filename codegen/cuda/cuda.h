@@ -209,6 +209,9 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region);
 void cu_emit_combine_partials(CuFn *f, const LStmt *s);
 bool cu_emit_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_emit_launch(CuFn *const *stage, int n, const char *name);
+/* Whether the kernel is a stage that adds up the pieces of sums that another one left: it is left
+ * out where sums have one piece each (LB_ROOM). */
+bool cu_reads_room(const LKernel *k);
 const char *cu_extent_text(CuFn *f); /* iterations for threads, teams or blocks */
 
 /* The launches of a kernel as numbers (work.c); Target.launches. */

@@ -130,28 +130,52 @@ static const char *thread_count_text(CuFn *f, const char *team_threads) {
     return pack > 1 ? arena_printf(f->a, "gn_ceildiv(%s, %d)", extent, pack) : extent;
 }
 
+/* Emits a host variable for memory that a stage leaves to the next, or finds; where pieces are as
+ * many as the sums that they are of, for these. */
+static void emit_room(CuFn *f, const LBuf *b, const char *type) {
+    const LBuf *of = f->k->bufs.v[b->room_of];
+    const char *n[2];
+    for (int i = 0; i < 2; i++) {
+        const LBuf *x = i ? b : of;
+        const Expr *count = expr_const(f->a, 1);
+        for (int d = 0; d < x->rank; d++) count = expr_mul(f->a, count, x->dim[d]);
+        n[i] = cu_host_size_text(f, count);
+    }
+    cu_line(f, "%s%s = (%s)gn_room_for(arg[%d], %s, &gn_free, %s, sizeof(%s));", type,
+            f->buf[b->id], type, of->id, n[0], n[1], cu_mem_type(b->dt));
+}
+
+/* The place of a device's memory for stages among what the host function is given. */
+static int room_argument(const CuFn *f) {
+    return loop_n_arguments(f->k) + f->has_condition;
+}
+
 /* Emits a host variable for each parameter of the kernel, read from the argument and size tables,
  * and appends their addresses ("&x, ") to `names`, in the order of cu_emit_signature(). */
 static void emit_arguments(CuFn *f, StrBuf *names) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
+    const int room = room_argument(f);
+    if (loop_n_arguments(k) < k->bufs.n) cu_line(f, "char *gn_free = (char *)arg[%d];", room);
     for (int i = 0; i < k->bufs.n; i++) {
         if (f->is_argument && !f->is_argument[i]) continue;
         const LBuf *b = k->bufs.v[i];
         const char *type =
             arena_printf(f->a, "%s%s *", b->written ? "" : "const ", cu_mem_type(b->dt));
-        cu_line(f, "%s%s = (%s)arg[%d];", type, f->buf[i], type, i);
+        if (b->kind == LB_ROOM)
+            emit_room(f, b, type);
+        else
+            cu_line(f, "%s%s = (%s)arg[%d];", type, f->buf[i], type, i);
         sb_printf(names, "&%s, ", f->buf[i]);
     }
     if (f->has_condition) {
-        cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];", k->bufs.n);
+        cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];",
+                loop_n_arguments(k));
         sb_puts(names, "&gn_when, ");
     }
-    if (f->splits_rows)
-        cu_line(f, "float *gn_room = (float *)arg[%d];", k->bufs.n + f->has_condition);
+    if (f->splits_rows) cu_line(f, "float *gn_room = (float *)arg[%d];", room);
     if (f->reads_device_sizes) {
-        cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];",
-                k->bufs.n + f->has_condition + 1);
+        cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];", room + 1);
         sb_puts(names, "&gn_n, ");
     }
     for (int i = 0; i < m->syms.n; i++) {
@@ -179,6 +203,13 @@ static void emit_parts_launch(CuFn *f, const char *names) {
     cu_close(f);
 }
 
+bool cu_reads_room(const LKernel *k) {
+    const int n = loop_n_arguments(k);
+    for (int i = n; i < k->bufs.n; i++)
+        if (k->bufs.v[i]->written) return false;
+    return n < k->bufs.n;
+}
+
 /* Emits the launch of one kernel. is_last: its error code is what the host function returns. */
 static void emit_launch(CuFn *f, bool is_last) {
     const CuSched *c = &f->sched;
@@ -192,9 +223,13 @@ static void emit_launch(CuFn *f, bool is_last) {
     if (f->splits_rows) sb_puts(&names, "&gn_room, &gn_part, ");
     cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
     const char *n_threads = thread_count_text(f, team_threads);
+    const bool may_be_left_out = cu_reads_room(f->k);
+    if (may_be_left_out) cu_open(f, "if (gn_free != (char *)arg[%d]) {", room_argument(f));
     cu_line(f, "%s gn_launch(%s, %s, gn_args, stream);",
             is_last ? "return" : "int gn_error =", f->k->name, n_threads);
     if (!is_last) cu_line(f, "if (gn_error) return gn_error;");
+    if (may_be_left_out) cu_close(f);
+    if (may_be_left_out && is_last) cu_line(f, "return 0;");
 }
 
 /* Emits the host function NAME_cuda, which launches the stages of a kernel one after the other. */

@@ -1,5 +1,6 @@
 /* The cuda target: the kernels of a plan as one file of CUDA C. */
 #include "codegen/cuda/cuda.h"
+#include "runtime/cuda/room.h"
 
 #include <string.h>
 
@@ -83,16 +84,18 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
      .launch_s = 1.5e-6}
 static const TargetDevice devices[] = {HOPPER("H200", 4.8e12, 60e6), HOPPER("H100", 3.35e12, 50e6)};
 
-const Target target_cuda = {.name = "cuda",
-                            .lanes = 32,
-                            .columns = 8,
-                            .plan_passes =
-                                "order-steps,block-rows,epilogues,delay-sums,gather-parts,"
-                                "join-kernels,group-products,clear-tails,lifetimes,"
-                                "sparse-products,permute-entries,sync-removal",
-                            .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows,"
-                                           "hoist-values,mask-lanes,pack-accesses",
-                            .emit_kernels = emit_kernels,
-                            .devices = devices,
-                            .n_devices = COUNT(devices),
-                            .launches = cu_launches};
+const Target target_cuda = {
+    .name = "cuda",
+    .lanes = 32,
+    .columns = 8,
+    .plan_passes = "order-steps,block-rows,epilogues,delay-sums,gather-parts,"
+                   "join-kernels,group-products,clear-tails,lifetimes,"
+                   "sparse-products,permute-entries,sync-removal",
+    .loop_passes = "split-sums,fission,schedule,coarsen-threads,block-hubs,split-rows,"
+                   "hoist-values,mask-lanes,pack-accesses",
+    .sum_parts = 1024,
+    .room_bytes = RT_DEVICE_ROOM_BYTES,
+    .emit_kernels = emit_kernels,
+    .devices = devices,
+    .n_devices = COUNT(devices),
+    .launches = cu_launches};

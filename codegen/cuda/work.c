@@ -469,6 +469,17 @@ static bool parts_of(CuFn *f, const Sizes *of, TargetLaunch *l) {
     return true;
 }
 
+/* Whether the stage is left out: what it would add up has one piece for each sum. */
+static bool is_left_out(const CuFn *f, const Sizes *of) {
+    Walk w = walk_begin(f, of);
+    bool one_piece = cu_reads_room(f->k);
+    for (int i = loop_n_arguments(f->k); i < f->k->bufs.n && one_piece; i++) {
+        const LBuf *b = f->k->bufs.v[i];
+        one_piece = buffer_bytes(&w, b) == buffer_bytes(&w, f->k->bufs.v[b->room_of]);
+    }
+    return one_piece && w.known;
+}
+
 bool cu_launches(Ctx *c, const Plan *p, const LKernel *k, const TargetSizes *known,
                  TargetLaunches *to) {
     const TargetMachine no_machine = {0};
@@ -481,6 +492,7 @@ bool cu_launches(Ctx *c, const Plan *p, const LKernel *k, const TargetSizes *kno
         for (int m = 0; m < target_cuda.n_devices; m++) {
             const Sizes of = {known, &target_cuda.devices[m]};
             TargetLaunch launch;
+            if (is_left_out(&f, &of)) continue;
             if (parts_of(&f, &of, &launch)) vec_push(c->a, &to[m], launch);
             if (!launch_of(&f, &of, &launch)) return false;
             vec_push(c->a, &to[m], launch);

@@ -40,6 +40,9 @@ typedef enum {
     LB_GLOBAL_IDS,   /* i32[space]: row key of random streams (edge spaces) */
     LB_KEY,          /* i32[2]: this step's key (k0, k1) of a random stream */
     LB_CHUNK_BOUNDS, /* i64[RT_SUM_CHUNKS + 1]: where sums over the rows of a space are cut */
+    LB_ROOM, /* memory that a device has for what one stage of a kernel leaves to the next: pieces
+                of an argument's sums.  Behind the arguments.  Where it has no more elements than
+                that argument, it is the argument, and the stage that reads it is left out */
 } LBufKind;
 
 /* An array that a kernel reads or writes: an argument, or a local array. */
@@ -62,6 +65,7 @@ struct LBuf {
                        map of the same elements; NULL = in storage order */
     Space *space;   /* LB_GLOBAL_IDS, LB_CHUNK_BOUNDS: the space whose rows are numbered or cut */
     int stream;     /* LB_KEY: number of the random stream */
+    int room_of;    /* LB_ROOM: `id` of the argument whose pieces are there */
     int partial;    /* LB_VALUE with value NULL: number (from 1) of a scratch array of partial sums,
                        which the next kernel of the same group of operations reads */
 };
@@ -270,7 +274,8 @@ struct LKernel {
     LThreads threads;         /* how a device's threads are given to it */
     VEC(const Op *) computes; /* every graph op evaluated in it */
     LKernels stages; /* kernels launched one after the other in its place (loop fission), each with
-                        all of its arguments; it then has no body */
+                        all of its arguments, and memory between them behind these (LB_ROOM); it
+                        then has no body */
     Span span;       /* the model line */
 };
 
@@ -281,6 +286,9 @@ bool loop_is_joined(const LKernel *k);
 /* Whether the kernel writes padding rows, which a device has behind a batch's own where sizes are
  * rounded. */
 bool loop_is_behind(const LKernel *k);
+
+/* How many arguments the kernel has, without memory between its stages. */
+int loop_n_arguments(const LKernel *k);
 
 /* Whether the kernel's text has marks that only the CPU target understands.
  * (codegen/loop/loop_walk.c) */

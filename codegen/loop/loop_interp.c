@@ -24,6 +24,7 @@ struct LoopRun {
     double *reg;
     bool *is_set; /* registers that hold a value */
     Array *local;
+    Array *room; /* by LBuf.id: between the stages of the step's kernel */
 };
 
 static bool run_error(LoopRun *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -173,10 +174,17 @@ static Array *buf_at(LoopRun *r, int id) {
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
+/* The array of a buffer that statements access. */
+static Array *array_of(LoopRun *r, const LBuf *b) {
+    if (b->kind == LB_LOCAL) return &r->local[b->id];
+    if (b->kind == LB_ROOM) return &r->room[b->id];
+    return buf_at(r, r->step->bufs[b->id]);
+}
+
 /* The array element that an access reaches; NULL after an error if an index is not set or out of
  * range. */
 static double *checked_element(LoopRun *r, const LBuf *b, LReg *const *idx) {
-    Array *a = b->kind == LB_LOCAL ? &r->local[b->id] : buf_at(r, r->step->bufs[b->id]);
+    Array *a = array_of(r, b);
     int64_t at = 0, count = 1;
     for (int i = 0; i < b->rank; i++) {
         int64_t n = interp_expr(r->in, b->dim[i]), x = (int64_t)r->reg[idx[i]->id];
@@ -338,8 +346,19 @@ static bool run_list(LoopRun *r, const LStmt *s) {
     return true;
 }
 
+/* Begins the arrays that a stage fills for the next one. */
+static void begin_rooms(LoopRun *r, const LKernel *k) {
+    for (int i = loop_n_arguments(k); i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        int64_t n = 1;
+        for (int d = 0; d < b->rank; d++) n *= interp_expr(r->in, b->dim[d]);
+        if (b->written) r->room[i] = new_array(r, n);
+    }
+}
+
 /* Runs a kernel. */
 static bool run_kernel(LoopRun *r, const LKernel *k) {
+    begin_rooms(r, k);
     r->k = k;
     r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
     r->is_set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
@@ -352,7 +371,11 @@ static bool run_kernel(LoopRun *r, const LKernel *k) {
 /* Runs the stages of a kernel step, and reports the values that it has stored. */
 static bool run_kernel_step(LoopRun *r, const PStep *s) {
     const LKernel *k = s->kernel;
+    int n_rooms = 0;
     r->step = s;
+    for (int i = 0; i < k->stages.n; i++)
+        if (k->stages.v[i]->bufs.n > n_rooms) n_rooms = k->stages.v[i]->bufs.n;
+    r->room = NEWN(r->c->a, Array, (size_t)n_rooms + 1);
     bool ok = k->stages.n || run_kernel(r, k);
     for (int i = 0; i < k->stages.n && ok; i++) ok = run_kernel(r, k->stages.v[i]);
     for (int i = 0; i < k->bufs.n && ok && r->stored; i++) {

@@ -128,12 +128,24 @@ static bool parse_element(Reader *r, LStmt *s) {
 }
 
 /* ---- arguments ------------------------------------------------------------------------ */
-/* Reads an argument that holds a value: "name: f32[N, 16] [begun] [partial NUMBER]". */
+/* Reads the rest of memory between stages: "of NAME", an argument before it. */
+static bool parse_room(Reader *r, LBuf *b) {
+    LBuf *of = NULL;
+    b->kind = LB_ROOM;
+    if (!parse_accept_word(&r->p, "of")) return parse_expected(&r->p, "'of'");
+    if (!parse_buf(r, &of)) return false;
+    b->room_of = of->id;
+    return true;
+}
+
+/* Reads an argument that holds a value: "name: f32[N, 16] [room of NAME] [begun] [partial NUMBER]".
+ */
 static bool parse_value_arg(Reader *r, bool written) {
     LBuf *b = parse_new_buf(r, LB_VALUE);
     int64_t n = 0;
     if (!b || !parse_array_type(r, b)) return false;
     b->written = written;
+    if (parse_accept_word(&r->p, "room") && !parse_room(r, b)) return false;
     b->begun = written && parse_accept_word(&r->p, "begun");
     if (parse_accept_word(&r->p, "partial") && !parse_int(&r->p, "a number", 0, INT32_MAX, &n))
         return false;

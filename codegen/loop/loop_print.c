@@ -116,8 +116,8 @@ static void print_element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
     sb_puts(b, "]");
 }
 
-/* Prints an argument. */
-static void print_argument(StrBuf *b, const LBuf *buf) {
+/* Prints an argument of the kernel. */
+static void print_argument(StrBuf *b, const LKernel *k, const LBuf *buf) {
     switch (buf->kind) {
     case LB_MAP_IDX:
     case LB_MAP_PTR:
@@ -142,6 +142,7 @@ static void print_argument(StrBuf *b, const LBuf *buf) {
     default:
         sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
         print_array_type(b, buf);
+        if (buf->kind == LB_ROOM) sb_printf(b, " room of %s", k->bufs.v[buf->room_of]->name);
         if (buf->begun) sb_puts(b, " begun");
         if (buf->partial) sb_printf(b, " partial %d", buf->partial);
     }
@@ -325,7 +326,7 @@ static void print_kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKerne
     sb_puts(b, " {\n");
     for (int i = 0; i < k->bufs.n; i++) {
         indent(b, 1);
-        print_argument(b, k->bufs.v[i]);
+        print_argument(b, k, k->bufs.v[i]);
     }
     print_list(b, c, k->body, 1);
     sb_puts(b, "}\n");

@@ -548,6 +548,15 @@ static bool check_threads(Check *c) {
     return true;
 }
 
+/* Checks memory between stages: it stands behind all arguments, and is for sums of one of them. */
+static bool check_room(Check *c, const LBuf *b) {
+    const int n = loop_n_arguments(c->k);
+    if (b->id < n) return kernel_error(c, "%s stands before an argument", b->name);
+    const LBuf *of = b->room_of >= 0 && b->room_of < n ? c->k->bufs.v[b->room_of] : NULL;
+    return (of && of->kind == LB_VALUE && of->dt == b->dt && of->rank && b->rank) ||
+           kernel_error(c, "%s has no pieces of an argument's sums", b->name);
+}
+
 /* Checks the kernel's arguments: index arrays are in the order of segments that exist. */
 static bool check_arguments(Check *c) {
     for (int i = 0; i < c->k->bufs.n; i++) {
@@ -555,6 +564,7 @@ static bool check_arguments(Check *c) {
         if (b->sorted_by && (b->kind != LB_MAP_IDX || b->sorted_by->from != b->map->from ||
                              map_is_sorted(b->sorted_by)))
             return kernel_error(c, "%s cannot be in the order of that map's segments", b->name);
+        if (b->kind == LB_ROOM && !check_room(c, b)) return false;
     }
     return true;
 }

@@ -134,6 +134,12 @@ bool loop_is_behind(const LKernel *k) {
     return loop_find(k->body, is_behind, NULL);
 }
 
+int loop_n_arguments(const LKernel *k) {
+    int n = k->bufs.n;
+    while (n && k->bufs.v[n - 1]->kind == LB_ROOM) n--;
+    return n;
+}
+
 /* ---- registers --------------------------------------------------------------------- */
 void loop_count_reads(const LStmt *s, int *n_reads) {
     for (; s; s = s->next) {

@@ -54,7 +54,7 @@ static int last_use(const RowStatements *r, int i) {
  * is in a register then. */
 static RowStatements analyze_row(Arena *a, const LKernel *k, const LStmt *parallel) {
     RowStatements r = {.a = a, .k = k, .parallel = parallel};
-    for (const LStmt *s = parallel->body; s; s = s->next) vec_push(a, &r.stmts, s);
+    for (const LStmt *s = *loop_row_list((LKernel *)k); s; s = s->next) vec_push(a, &r.stmts, s);
     r.recomputable = NEWN(a, bool, r.stmts.n + 1);
     r.may_end_stage = NEWN(a, bool, r.stmts.n + 1);
     int last_needed = 0; /* up to here */
@@ -96,37 +96,38 @@ static bool is_written_before(const RowStatements *r, int end, const LBuf *b) {
 /* A kernel with statements first .. end - 1 of the row, stage number `number`. */
 static LKernel *make_stage(const RowStatements *r, int first, int end, int number) {
     LKernel *k = loop_copy(r->a, r->k);
-    LStmt *s = k->body;
+    LStmt **row = loop_row_list(k);
     k->name = arena_printf(r->a, "%s_stage%d", r->k->name, number);
-    while (!s->sched.parallel) s = s->next;
-    keep_statements(r, &s->body, first, end);
+    keep_statements(r, row, first, end);
     for (int i = 0; i < k->bufs.n; i++) {
         LBuf *b = k->bufs.v[i];
-        b->written = loop_find(s->body, writes_buffer, b);
+        b->written = loop_find(*row, writes_buffer, b);
         b->begun = b->written && (b->begun || is_written_before(r, first, r->k->bufs.v[i]));
     }
     return k;
 }
 
 /* ---- which ----------------------------------------------------------------------------- */
-/* Whether the parallel loop's body has a loop that is part of its index. */
-static bool is_collapsed(const LKernel *k) {
-    for (const LStmt *s = loop_parallel(k)->body; s; s = s->next)
-        if (s->kind == L_FOR && s->sched.collapse) return true;
-    return false;
+/* How many loops are part of the parallel loop's index. */
+static int count_collapsed(const LKernel *k) {
+    int n = 0;
+    for (LStmt *s = loop_parallel(k)->body; (s = loop_collapsed(s)); s = s->body) n++;
+    return n;
 }
 
-/* Whether a single thread would run through the feature columns of a row. */
-static bool runs_columns_serially(const LKernel *k) {
-    return k->threads.kind == LT_THREAD && !is_collapsed(k) &&
-           loop_has_range(loop_parallel(k)->body, LR_EXTENT);
+/* Whether a single thread would run through the feature columns of a row. n_collapsed: loops that
+ * are part of the index in any case. */
+static bool runs_columns_serially(const LKernel *k, int n_collapsed) {
+    return k->threads.kind == LT_THREAD && count_collapsed(k) <= n_collapsed &&
+           loop_has_range(*loop_row_list((LKernel *)k), LR_EXTENT);
 }
 
 /* Whether the schedule that kernel k would get divides entries and columns of a row among threads.
  */
 static bool is_parallel_enough(Loops *l, const LKernel *k) {
     const LKernel *scheduled = loop_choose_schedule(l, loop_copy(l->a, k));
-    return loop_count_serial_entry_loops(scheduled) == 0 && !runs_columns_serially(scheduled);
+    return loop_count_serial_entry_loops(scheduled) == 0 &&
+           !runs_columns_serially(scheduled, count_collapsed(k));
 }
 
 /* The end (exclusive) of the shortest stage that begins at statement `from`. */

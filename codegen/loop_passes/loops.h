@@ -92,8 +92,8 @@ LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const 
 LKernel *loop_choose_schedule(Loops *l, LKernel *k);
 /* Removes the values of the kernel that nothing reads, until none is left; returns how many. */
 int loop_drop_unused(Arena *a, LKernel *k);
-/* Whether the parallel loop runs over the chunks of a long sum; there are so few that each may have
- * a block of threads. */
+/* Whether the parallel loop runs over the chunks of a long sum, or their pieces; there are so few
+ * that each may have a block of threads. */
 bool loop_sums_chunks(const LStmt *parallel);
 /* Replaces the loop at *at by its body; returns the place after the body. */
 LStmt **loop_replace_by_body(LStmt **at);

@@ -17,6 +17,13 @@ typedef struct {
     const char *why; /* it cannot be in a register; NULL: it can */
 } ScalarSum;
 
+/* Whether register r is another one in each iteration of a loop of the list. */
+static bool varies_in_loops(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next)
+        if (loop_has_body(s) && (s->var == r || loop_defines(s->body, r))) return true;
+    return false;
+}
+
 /* Checks all accesses to the element that the row accumulates in memory; sets sum->why where it
  * cannot be in a register. is_row_list: s is the row's own list, not a nested one. */
 static void check_accesses(ScalarSum *sum, const LStmt *s, bool is_row_list) {
@@ -27,7 +34,7 @@ static void check_accesses(ScalarSum *sum, const LStmt *s, bool is_row_list) {
         sum->n_acc += s->kind == L_ACC && !is_row_list;
         if (!sum->first) sum->why = "the row does not store it first";
         for (int i = 0; !sum->why && i < s->buf->rank; i++)
-            if (s->idx[i] != sum->first->idx[i] || loop_defines(sum->list, s->idx[i]))
+            if (s->idx[i] != sum->first->idx[i] || varies_in_loops(sum->list, s->idx[i]))
                 sum->why = "the row has several elements of it";
     }
 }

@@ -122,17 +122,8 @@ void loop_renumber_registers(LKernel *k) {
     loop_number_registers(k->body, &k->n_regs);
 }
 
-/* Whether a loop over the elements of chunk number `row` is among the statements. */
-static bool has_chunk_of(const LStmt *s, const LReg *row) {
-    for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
-        if (loop_has_body(s) && has_chunk_of(s->body, row)) return true;
-    }
-    return false;
-}
-
 bool loop_sums_chunks(const LStmt *parallel) {
-    return has_chunk_of(parallel->body, parallel->var);
+    return loop_has_range(parallel->body, LR_CHUNK);
 }
 
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {

@@ -241,8 +241,8 @@ static bool is_same_argument(const LBuf *x, const LBuf *y) {
 /* Whether a stage has the same arguments as its kernel; the kernel is marked to write what any of
  * its stages does. */
 static bool merge_arguments(LKernel *kernel, const LKernel *stage) {
-    bool all_same = kernel->bufs.n == stage->bufs.n;
-    for (int i = 0; all_same && i < stage->bufs.n; i++) {
+    bool all_same = kernel->bufs.n == loop_n_arguments(stage);
+    for (int i = 0; all_same && i < kernel->bufs.n; i++) {
         LBuf *b = kernel->bufs.v[i];
         all_same = is_same_argument(b, stage->bufs.v[i]);
         b->written |= stage->bufs.v[i]->written;
@@ -259,6 +259,7 @@ static bool add_stage(PlanReader *r, const char *kernel_name, LKernel *stage) {
         kernel = loop_copy(r->p.a, stage);
         kernel->name = kernel_name;
         kernel->body = NULL;
+        kernel->bufs.n = loop_n_arguments(stage);
         kernel->locals.n = 0;
         if (!record_kernel_name(r, kernel, stage->span)) return false;
         vec_push(r->p.a, &p->kernels, kernel);

@@ -469,6 +469,17 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
                  gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + (t.way == 0);                \
          gn_p <= gn_to_part; gn_p += t.ways, slot = 2 * gn_p)
 
+/* ---- sums in pieces ------------------------------------------------------------------- */
+/* Memory of n elements, from *at on, for pieces of sums that one stage of a kernel leaves to the
+ * next; where they are no more than the sums, these themselves. */
+static inline void *gn_room_for(void *sums, int64_t n_sums, char **at, int64_t n, size_t size) {
+    enum { ALIGN = 256 };
+    char *room = *at;
+    if (n == n_sums) return sums;
+    *at += gn_ceildiv(n * (int64_t)size, ALIGN) * ALIGN;
+    return room;
+}
+
 /* ---- rows and launches ------------------------------------------------------------- */
 /* Row i of n to each thread, striding over the grid. */
 #define GN_ROWS(i, n)                                                                              \

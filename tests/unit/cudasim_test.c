@@ -10,11 +10,13 @@
 #include "op_matrix.h"
 #include "passes/threshold.h"
 
-/* Graphs of tests are small: so are their hubs, and the parts of rows that several blocks have. */
+/* Graphs of tests are small: so are their hubs, and the parts of rows, and pieces of sums, that
+ * several blocks have. */
 static void small_hubs(Ctx *c, bool parts) {
     int *to = NEWN(c->a, int, N_PASS_THRESHOLDS);
     for (int t = 0; t < N_PASS_THRESHOLDS; t++) to[t] = pass_threshold(c, (PassThreshold)t);
     to[PASS_T_HUB_ENTRIES] = 4;
+    if (parts) to[PASS_T_PIECE_ROWS] = 1;
     if (parts) to[PASS_T_SPLIT_PART] = 2, to[PASS_T_SPLIT_FROM] = 1;
     c->thresholds = to;
 }
