@@ -107,7 +107,9 @@ static void emit_reduce_pending_sum(CuFn *f, const CuPartial *p) {
     LReg total = {.id = acc.src->id, .dt = acc.src->dt};
     const char *saved_name = f->reg[total.id];
     const char *n_threads = p->share == LS_TEAM ? "gn.lanes * gn.ways" : "gn.lanes";
-    if (f->region)
+    if (p->reduced)
+        ; /* all of them have the total */
+    else if (f->region)
         cu_line(f, "%s = gn_fold_lanes<%s>(gn, %s);", p->name, reduce_functor[acc.red], p->name);
     else
         cu_line(f, "%s = %s;", p->name, reduce_threads(f, acc.red, p->name, "1", n_threads));
@@ -164,6 +166,7 @@ static void declare_partial_sum(CuFn *f, const LStmt *loop, const LBuf *b, CuPar
                        .name = new_temporary_name(f, "part")};
     out->is_array = b->kind == LB_LOCAL && b->rank > 1;
     out->n_registers = out->is_array ? cu_elements_without_dim(b, out->dropped_dim) : 1;
+    out->in_columns = site.column_loop;
     out->per_column = f->first_column && site.column_loop;
     const char *zero = cu_identity_text(f->a, out->acc->red, b->dt);
     if (!out->is_array && out->per_column) {
@@ -219,65 +222,82 @@ static const char *guard_text(const CuFn *f) {
     return f->column_guard ? arena_printf(f->a, "if (%s) ", f->column_guard) : "";
 }
 
+/* Emits that a block with a part of a row leaves sum number `target` of a loop, the value of
+ * `name`, which all threads with the column, or all of the team, have. */
+static void emit_leave(CuFn *f, int loop, int target, const char *name, bool in_columns) {
+    const char *at =
+        cu_partial_place_text(f, loop, target, "gn_slot(gn)", in_columns ? column_text(f) : NULL);
+    if (in_columns)
+        cu_line(f, "%sgn_leave(gn, %d, %s, %s);", guard_text(f), loop, at, name);
+    else
+        cu_line(f, "if (gn.thread == 0) gn_leave(gn, %d, %s, %s);", loop, at, name);
+}
+
 /* Emits the end of a block that has summed one part of a long row: it reduces its partial sums over
  * the ways and stores them in scratch memory (gn_room), where the block that finishes the row reads
  * them. It is emitted for all rows: gn_leave stores nothing where the block has a whole row, and
- * only a block with a part leaves the rest of the row to another (continue). */
-static void emit_store_partials(CuFn *f, const CuPartial *partial, int n) {
+ * only a block with a part leaves the rest of the row to another. */
+static void emit_store_partials(CuFn *f, int loop, const CuPartial *partial, int n) {
     for (int i = 0; i < n; i++) {
-        const char *name = cu_pack_register(f, partial[i].name);
-        const char *at = cu_partial_index_text(f, i, column_text(f));
-        cu_open_pack_loop(f);
+        const char *name = partial_name(f, &partial[i]);
+        if (partial[i].in_columns) cu_open_pack_loop(f);
         cu_line(f, "%s = %s;", name, reduce_over_ways(f, partial[i].acc->red, name));
-        cu_line(f, "%sgn_leave(gn, %s, %s, %s);", guard_text(f), cu_partial_size_text(f, false), at,
-                name);
-        cu_close_pack_loop(f);
+        emit_leave(f, loop, i, name, partial[i].in_columns);
+        if (partial[i].in_columns) cu_close_pack_loop(f);
     }
-    cu_line(f, "if (gn_is_part(gn)) continue;");
+    cu_line(f, "if (gn_is_part(gn, %d)) %s;", loop, f->region->one_pass ? "return" : "continue");
 }
 
-/* Emits the loop in which the block that finishes a long row adds the partial sums that other
- * blocks stored in scratch memory. The order is that of the parts, so results have the same bits in
- * every run. */
-static void emit_add_stored_partials(CuFn *f, const LStmt *s, const CuPartial *partial, int n) {
-    const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
-    cu_open(f, "GN_PARTS_OF(gn_slot, %s[%s], %s[%s + 1], gn_part, gn) {", ptr, row, ptr, row);
-    cu_open_pack_loop(f);
-    for (int i = 0; i < n; i++) {
-        const char *name = cu_pack_register(f, partial[i].name);
-        const char *x = cu_partial_element_text(f, i, "gn_slot", column_text(f));
-        cu_line(f, "%s%s = %s;", guard_text(f), name,
-                cu_combine_text(f, partial[i].acc->red, DT_F32, name, x));
-    }
-    cu_close_pack_loop(f);
+/* Emits the test whether the sums of a loop over entries are in scratch memory, and the loop in
+ * which a team's threads, or ways, take what the parts of the row left. The order is that of the
+ * parts, so results have the same bits in every run. */
+static void open_stored_partials(CuFn *f, int loop, const char *first, const char *end,
+                                 const char *who, const char *of) {
+    cu_open(f, "if (gn_has_parts(gn, %d, %s - %s, gn_part)) {", loop, end, first);
+    cu_open(f, "GN_PARTS_OF(gn_slot_of, %s, %s, gn_part, %s, %s) {", first, end, who, of);
+}
+
+/* Closes both, and opens what is done for other rows. */
+static void close_stored_partials(CuFn *f) {
     cu_close(f);
+    f->depth--;
+    cu_open(f, "} else {");
 }
 
-/* Whether several blocks share the entries of a long row in loop s (parts.c). */
-static bool is_split_over_blocks(const CuFn *f, const LStmt *s) {
-    return f->splits_rows && s == f->sched.shared_loop;
+/* Emits the addition of what a part left to a sum. */
+static void emit_add_stored(CuFn *f, int loop, int target, const CuPartial *p) {
+    const char *name = partial_name(f, p);
+    const char *at =
+        cu_partial_place_text(f, loop, target, "gn_slot_of", p->in_columns ? column_text(f) : NULL);
+    const char *x = arena_printf(f->a, "gn_room[%s]", at);
+    if (p->in_columns) cu_open_pack_loop(f);
+    cu_line(f, "%s%s = %s;", p->in_columns ? guard_text(f) : "", name,
+            cu_combine_text(f, p->acc->red, DT_F32, name, x));
+    if (p->in_columns) cu_close_pack_loop(f);
 }
 
 /* Emits the loop over a row's entries (edges): way i takes the entries i, i + ways, .. In a long
  * row that was split over blocks, the block adds up the stored partial sums instead of visiting
  * entries. */
 static void emit_round_robin_entry_loop(CuFn *f, const LStmt *s, const CuPartial *partial, int n) {
-    if (!is_split_over_blocks(f, s)) {
+    const int loop = cu_split_number(f, s);
+    if (loop < 0) {
         cu_emit_loop(f, s, "gn.way", "gn.ways");
         return;
     }
     const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id], *v = f->reg[s->var->id];
-    cu_open(f, "if (gn_has_parts(gn, %s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
-    emit_add_stored_partials(f, s, partial, n);
-    f->depth--;
-    cu_open(f, "} else {");
-    cu_line(f, "const int64_t gn_end_%d = gn_end(gn, %s[%s + 1]);", s->var->id, ptr, row);
-    cu_open(f, "for (int64_t %s = gn_first(gn, %s[%s]) + gn.way; %s < gn_end_%d; %s += gn.ways) {",
-            v, ptr, row, v, s->var->id, v);
+    const char *first = arena_printf(f->a, "%s[%s]", ptr, row);
+    const char *end = arena_printf(f->a, "%s[%s + 1]", ptr, row);
+    open_stored_partials(f, loop, first, end, "gn.way", "gn.ways");
+    for (int i = 0; i < n; i++) emit_add_stored(f, loop, i, &partial[i]);
+    close_stored_partials(f);
+    cu_line(f, "const int64_t gn_end_%d = gn_end(gn, %s);", s->var->id, end);
+    cu_open(f, "for (int64_t %s = gn_first(gn, %s) + gn.way; %s < gn_end_%d; %s += gn.ways) {", v,
+            first, v, s->var->id, v);
     cu_emit_statements(f, s->body);
     cu_close(f);
     cu_close(f);
-    emit_store_partials(f, partial, n);
+    emit_store_partials(f, loop, partial, n);
 }
 
 /* Emits loop s if the ways of the team share its entries: with a partial sum for each accumulator,
@@ -294,7 +314,7 @@ static bool emit_loop_shared_by_ways(CuFn *f, const LStmt *s) {
     if (n) emit_round_robin_entry_loop(f, s, partial, n);
     f->alias.n = n_outer_aliases;
     for (int i = 0; i < n; i++) {
-        partial[i].reduced = is_split_over_blocks(f, s);
+        partial[i].reduced = cu_split_number(f, s) >= 0;
         vec_push(f->a, &f->pending_sums, partial[i]);
     }
     return n > 0;
@@ -437,6 +457,15 @@ static bool reads_column_index(const CuFn *f, const LoopColumns *r, const LStmt 
     return false;
 }
 
+/* Whether blocks with parts of a row leave sums of the region's columns. */
+static bool leaves_columns(const CuFn *f, const LoopColumns *r) {
+    LoopSplitSum sum[LOOP_TARGETS_MAX];
+    for (const LStmt *s = r->first; s != r->end; s = s->next)
+        for (int i = cu_split_number(f, s) < 0 ? 0 : loop_split_sums(&f->team, s, sum); i > 0; i--)
+            if (sum[i - 1].in_columns) return true;
+    return false;
+}
+
 /* Opens the loop that brings a lane, or a thread, from column to column of the region; in one pass
  * there is none. first_index: the variable for the first column of a pack. */
 static void open_region(CuFn *f, const LoopColumns *region, const char *first_index,
@@ -444,7 +473,8 @@ static void open_region(CuFn *f, const LoopColumns *region, const char *first_in
     const bool masked = region->stmt->sched.masked, packed = *stride;
     f->column_guard = masked ? "gn_on" : NULL;
     if (region->one_pass) {
-        if (masked || packed || reads_column_index(f, region, region->first, region->end))
+        if (masked || packed || leaves_columns(f, region) ||
+            reads_column_index(f, region, region->first, region->end))
             cu_line(f, "const int64_t %s = gn.lane%s;", first_index, stride);
         if (masked) f->column_guard = new_temporary_name(f, "on");
         if (masked) cu_line(f, "const bool %s = %s < %s;", f->column_guard, first_index, hi);
@@ -463,16 +493,50 @@ static void open_region(CuFn *f, const LoopColumns *region, const char *first_in
     }
 }
 
+/* Emits the end of a loop over entries that all threads of a team share, and other blocks in long
+ * rows: the sums from number `first` on are folded, and those of a part are left to the row's own
+ * block. */
+static void emit_leave_numbers(CuFn *f, int loop, int first) {
+    cu_close(f);
+    for (int i = first; i < f->pending_sums.n; i++) {
+        CuPartial *p = &f->pending_sums.v[i];
+        cu_line(f, "%s = %s;", p->name,
+                reduce_threads(f, p->acc->red, p->name, "1", "gn.lanes * gn.ways"));
+        p->reduced = true;
+        emit_leave(f, loop, i - first, p->name, false);
+    }
+    cu_line(f, "if (gn_is_part(gn, %d)) return;", loop);
+}
+
+/* Emits the end of what a block with a part of a row does, behind columns by turns, whose sums over
+ * the part's entries it has left. */
+static void emit_end_of_part(CuFn *f, const LoopColumns *region) {
+    for (const LStmt *s = region->first; s != region->end; s = s->next) {
+        const int loop = cu_split_number(f, s);
+        if (loop >= 0 && !region->one_pass && region->stmt->next)
+            cu_line(f, "if (gn_is_part(gn, %d)) return;", loop);
+    }
+}
+
 void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
     int n_outer_aliases = f->alias.n, n_before = f->pending_sums.n;
     const char *lo, *hi, *column = f->reg[region->range->var->id];
     cu_loop_bounds_text(f, region->range, &lo, &hi);
+    const int split = region->all_threads ? cu_split_number(f, region->range) : -1;
     collect_pending_sums(f, region, region->first, region->end, NULL, false,
                          region->all_threads ? LS_TEAM : LS_LANES);
     declare_pending_sum_registers(f, n_before);
     const int pack = cu_region_pack(f, region);
     const char *stride = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
     const char *first_index = pack > 1 ? new_temporary_name(f, "first") : column;
+    if (split >= 0) {
+        open_stored_partials(f, split, lo, hi, "gn.thread", "gn.lanes * gn.ways");
+        for (int i = n_before; i < f->pending_sums.n; i++)
+            emit_add_stored(f, split, i - n_before, &f->pending_sums.v[i]);
+        close_stored_partials(f);
+        lo = arena_printf(f->a, "gn_first(gn, %s)", lo);
+        hi = arena_printf(f->a, "gn_end(gn, %s)", hi);
+    }
     open_region(f, region, first_index, stride, lo, hi);
     f->region = region;
     f->column = column;
@@ -482,8 +546,9 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
     f->first_column = NULL;
     f->region = NULL;
     if (!region->one_pass) cu_close(f);
-    if (f->splits_rows && loop_region_of(&f->team, f->sched.shared_loop) == region &&
-        region->stmt->next)
-        cu_line(f, "if (gn_is_part(gn)) return;");
+    if (split >= 0)
+        emit_leave_numbers(f, split, n_before);
+    else
+        emit_end_of_part(f, region);
     f->alias.n = n_outer_aliases;
 }

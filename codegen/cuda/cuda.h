@@ -36,6 +36,11 @@ typedef struct {
     int pack;                 /* neighbouring columns that a lane has, a power of two */
     const LStmt *shared_loop; /* the loop over a row's entries that the ways of a team take round
                                  robin, or NULL */
+    /* The loops over a row's entries, in their order, if several blocks may share a long row
+     * (parts.c). */
+    const LStmt *split[LOOP_TARGETS_MAX];
+    int n_split;
+    bool stores_early; /* the row stores before the last of them what no part needs */
 } CuSched;
 
 /* A C variable that stands for an element of a buffer, in accesses, while a part of the kernel is
@@ -58,6 +63,7 @@ typedef struct {
     int dropped_dim;     /* of an array: the dimension of columns, which it lacks */
     int64_t n_registers; /* elements of the array */
     bool is_array;
+    bool in_columns; /* it is of a column, and not one number for all lanes */
     bool per_column; /* one register for each column of the lane */
     bool reduced;    /* it is reduced over the ways; only the addition to acc is left */
 } CuPartial;
@@ -70,7 +76,6 @@ typedef struct {
     const bool *is_argument; /* [bufs] its arguments; NULL = all */
     bool has_condition;      /* it tests a condition first: it runs only where that holds */
     bool condition_negated;  /* it runs only where the condition does not hold */
-    bool splits_rows;        /* several blocks may share the entries of a long row (parts.c) */
     bool in_parts_kernel;    /* the signature of the kernel for such parts is being written */
     bool reads_device_sizes; /* it may read its sizes from the device
                                 (codegen/plan_passes/plan_buckets.c) */
@@ -162,16 +167,21 @@ void cu_emit_packed_elements(CuFn *f, const LoopNest *nest,
                              void (*emit_element)(CuFn *f, const LoopNest *nest));
 
 /* parts.c: several blocks for a row */
-/* Whether the schedule lets several blocks share the entries of a long row. */
+/* Whether the schedule lets several blocks share the entries of long rows. */
 bool cu_splits_rows(const CuFn *f);
-/* Text of how many partial sums one part of a row leaves in scratch memory: columns times
- * accumulators. in_host_code: over the host's table of sizes. */
-const char *cu_partial_size_text(CuFn *f, bool in_host_code);
-/* Text of the index of partial sum number `target`, at a column, among those that one part leaves.
+/* The place of a loop over entries among those that blocks share; -1 = it is none of them. */
+int cu_split_number(const CuFn *f, const LStmt *loop);
+/* How many partial sums one part of a row leaves in scratch memory, all heads of the row together.
  */
-const char *cu_partial_index_text(CuFn *f, int target, const char *column);
-/* Text of the element of scratch memory that holds this partial sum for part number `slot`. */
-const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column);
+const Expr *cu_partial_numbers(const CuFn *f);
+/* How many loops are part of the parallel loop's index: the heads of a row. */
+const Expr *cu_heads(const CuFn *f);
+/* Text of the place in scratch memory of a partial sum: of sum number `target` of loop number
+ * `loop`, for part number `slot`, at a column, or NULL. */
+const char *cu_partial_place_text(CuFn *f, int loop, int target, const char *slot,
+                                  const char *column);
+/* Emits the variables of the row's function that such texts name. */
+void cu_declare_head(CuFn *f);
 /* Emits the kernel NAME_parts, in which each block takes one part of all entries, of equal size,
  * and runs the code of a row on it. Its sums go to scratch memory where the row is longer than a
  * part. */

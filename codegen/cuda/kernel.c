@@ -185,9 +185,9 @@ static Parameters row_parameters(CuFn *f, bool with_types) {
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
         if (f->sym[i]) add_parameter(f, &list, with_types ? "int64_t " : "", f->sym[i]);
-    if (f->splits_rows)
+    if (cu_splits_rows(f))
         add_parameter(f, &list, with_types ? pointer_type(f, "float", false) : "", "gn_room");
-    if (f->splits_rows) add_parameter(f, &list, with_types ? "int64_t " : "", "gn_part");
+    if (cu_splits_rows(f)) add_parameter(f, &list, with_types ? "int64_t " : "", "gn_part");
     for (const LStmt *s = k->body; s != parallel_loop; s = s->next)
         if (used_in_row[s->dst->id])
             add_parameter(f, &list,
@@ -226,6 +226,7 @@ static void emit_row_function(CuFn *f) {
         &parameters, ") {\n");
     f->depth = 1;
     emit_loop_variables(f);
+    cu_declare_head(f);
     emit_iteration(f);
     cu_close(f);
 }
@@ -425,9 +426,11 @@ void cu_emit_signature(CuFn *f, const char *suffix) {
         add_parameter(f, &list, "const int ", "gn_lanes");
     if (f->sched.kind == CU_TEAM && f->sched.shared_loop && !f->in_parts_kernel)
         add_parameter(f, &list, "const int ", "gn_ways");
-    if (f->splits_rows)
+    if (cu_splits_rows(f))
         add_parameter(f, &list, pointer_type(f, "float", f->in_parts_kernel), "gn_room");
-    if (f->splits_rows) add_parameter(f, &list, "const int64_t ", "gn_part");
+    if (cu_splits_rows(f)) add_parameter(f, &list, "const int64_t ", "gn_part");
+    if (f->in_parts_kernel && f->sched.n_split > 1)
+        add_parameter(f, &list, "const int ", "gn_loop");
     add_parameter(f, &list, size_type, "gn_extent");
     put_parameters(f,
                    arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
@@ -494,9 +497,8 @@ static void emit_function(CuFn *f) {
     mark_block(f, f->k->body, NULL);
     cu_assign_names(f);
     f->reads_device_sizes = f->reads_device_sizes && uses_sizes(f);
-    f->splits_rows = cu_splits_rows(f);
     if (has_hubs(f)) emit_row_function(f);
-    if (f->splits_rows) cu_emit_parts_kernel(f);
+    if (cu_splits_rows(f)) cu_emit_parts_kernel(f);
     cu_emit_signature(f, "");
     f->depth = 1;
     cu_emit_prologue(f);

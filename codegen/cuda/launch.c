@@ -173,7 +173,7 @@ static void emit_arguments(CuFn *f, StrBuf *names) {
                 loop_n_arguments(k));
         sb_puts(names, "&gn_when, ");
     }
-    if (f->splits_rows) cu_line(f, "float *gn_room = (float *)arg[%d];", room);
+    if (cu_splits_rows(f)) cu_line(f, "float *gn_room = (float *)arg[%d];", room);
     if (f->reads_device_sizes) {
         cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];", room + 1);
         sb_puts(names, "&gn_n, ");
@@ -185,20 +185,32 @@ static void emit_arguments(CuFn *f, StrBuf *names) {
     }
 }
 
-/* Emits the launch of NAME_parts, in which several blocks sum parts of long rows before the kernel
- * itself runs. */
+/* Emits the launches of NAME_parts, in which several blocks sum parts of long rows before the
+ * kernel itself runs: one for each time that a row goes through its entries. */
 static void emit_parts_launch(CuFn *f, const char *names) {
-    const Map *map = f->sched.shared_loop->ptr->map;
-    const char *entries = cu_host_size_text(f, map->from->size);
-    const LSched *sched = &f->sched.shared_loop->sched;
-    cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s, %d, %d);", entries,
-            cu_partial_size_text(f, true), sched->split_entries, sched->split_from);
-    cu_open(f, "if (gn_part) {");
-    cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, &gn_extent};", names ? names : "");
-    cu_line(f,
-            "int gn_error = gn_launch(%s_parts, gn_ceildiv(%s, gn_part) * GN_THREADS, gn_parts, "
-            "stream);",
-            f->k->name, entries);
+    const LStmt *loop = f->sched.split[0];
+    const char *entries = cu_host_size_text(f, loop->ptr->map->from->size);
+    const bool several = f->sched.n_split > 1;
+    const LSched *s = &loop->sched;
+    const char *heads = cu_host_size_text(f, cu_heads(f));
+    if (s->few_entries) cu_line(f, "const bool gn_few = gn_extent <= %d;", s->few_rows);
+    cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s, %s,", entries,
+            cu_host_size_text(f, cu_partial_numbers(f)), heads);
+    if (s->few_entries)
+        cu_line(f, "    gn_few ? %d : %d, gn_few ? %lld : %d);", s->few_entries, s->split_entries,
+                16LL * s->few_entries, s->split_from);
+    else
+        cu_line(f, "    %d, %d);", s->split_entries, s->split_from);
+    if (several)
+        cu_open(f, "for (int gn_loop = 0; gn_part && gn_loop < %d; gn_loop++) {", f->sched.n_split);
+    else
+        cu_open(f, "if (gn_part) {");
+    cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, %s&gn_extent};", names ? names : "",
+            several ? "&gn_loop, " : "");
+    cu_line(f, "int64_t gn_blocks = gn_ceildiv(%s, gn_part) * (%s);", entries,
+            cu_host_size_text(f, cu_heads(f)));
+    cu_line(f, "int gn_error = gn_launch(%s_parts, gn_blocks * GN_THREADS, gn_parts, stream);",
+            f->k->name);
     cu_line(f, "if (gn_error) return gn_error;");
     cu_close(f);
 }
@@ -218,9 +230,9 @@ static void emit_launch(CuFn *f, bool is_last) {
     const char *team_threads = c->kind == CU_THREAD ? NULL : emit_team_sizes(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
     cu_line(f, "int64_t gn_extent = %s;", cu_extent_text(f));
-    if (f->splits_rows) emit_parts_launch(f, names.s);
+    if (cu_splits_rows(f)) emit_parts_launch(f, names.s);
     if (c->kind == CU_TEAM && c->shared_loop) sb_puts(&names, "&gn_ways, ");
-    if (f->splits_rows) sb_puts(&names, "&gn_room, &gn_part, ");
+    if (cu_splits_rows(f)) sb_puts(&names, "&gn_room, &gn_part, ");
     cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
     const char *n_threads = thread_count_text(f, team_threads);
     const bool may_be_left_out = cu_reads_room(f->k);

@@ -79,9 +79,13 @@ const char *cu_load_text(CuFn *f, const LStmt *s) {
 const char *cu_writer_guard_text(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_THREAD) return "";
-    if (!f->region) return "if (gn.thread == 0) ";
+    /* blocks that have a part of a row leave what it stores to the row's own */
+    const bool parts = c->stores_early;
+    if (!f->region)
+        return parts ? "if (gn.thread == 0 && !gn_is_part(gn)) " : "if (gn.thread == 0) ";
     bool several = (c->shared_loop || c->kind == CU_BLOCK) && !f->region->all_threads;
-    return several ? "if (gn.way == 0) " : "";
+    if (several) return parts ? "if (gn.way == 0 && !gn_is_part(gn)) " : "if (gn.way == 0) ";
+    return parts ? "if (!gn_is_part(gn)) " : "";
 }
 
 /* Emits the store of a value to an element in memory, under the condition that selects the writing

@@ -111,5 +111,13 @@ bool cu_schedule(CuFn *f) {
             return schedule_error(f, s->span, "elements that do not lie side by side are no pack");
     }
     c->shared_loop = loop_first_shared_loop(&f->team);
+    const LStmt *split[LOOP_TARGETS_MAX];
+    const int n_split = is_team && c->parallel_loop ? loop_split_loops(&f->team, split) : 0;
+    for (int i = 0; i < n_split; i++)
+        if (split[i]->sched.split_entries) c->split[c->n_split++] = split[i];
+    if (c->n_split && c->n_split != n_split)
+        return schedule_error(f, f->k->span, "blocks share some of a row's loops over entries");
+    c->stores_early = c->n_split && loop_stores_before(&f->team, split[n_split - 1]) &&
+                      !loop_parts_store(&f->team, split[n_split - 1]);
     return true;
 }

@@ -24,7 +24,7 @@ enum {
     ACCESS_INSTRUCTIONS = 2,
     LOOP_INSTRUCTIONS = 2,
     HEAVY_INSTRUCTIONS = 12, /* of a function such as exp, or of a random number */
-    FIND_INSTRUCTIONS = 8    /* of a step of a bisection (gn_row_of) */
+    FIND_INSTRUCTIONS = 14   /* of a step of a search for a row (gn_row_of_all) */
 };
 
 /* What is known of the data, and the machine that waits. */
@@ -88,17 +88,28 @@ static double entries_of(Walk *w, const Map *map) {
     return longest >= 0 ? longest : mean;
 }
 
+/* The parallel iterations of a loop, with those of loops that are part of its index. */
+static double rows_of(Walk *w, const LStmt *loop) {
+    double n = value(w, loop->extent);
+    if (loop == w->f->sched.parallel_loop)
+        for (int i = 0; i < w->f->sched.n_collapsed; i++)
+            n *= value(w, w->f->sched.collapsed[i]->extent);
+    return n;
+}
+
 /* The entries of a part of long rows; 0 = one block has a row (gn_part_of_entries()). */
 static double part_entries(Walk *w, const LStmt *loop) {
-    const CuFn *f = w->f;
-    const LBuf *target[LOOP_TARGETS_MAX];
-    const LoopColumns *region = loop_region_of(&f->team, loop);
-    if (!loop->sched.split_entries || !region || region->range->range != LR_EXTENT) return 0;
+    if (cu_split_number(w->f, loop) < 0) return 0;
     double entries = value(w, loop->ptr->map->from->size);
-    double sums = cu_shared_sums(f, loop, target) * value(w, region->range->extent);
-    double parts = floor(RT_DEVICE_ROOM_BYTES / 8.0 / at_least(sums, 1));
-    if (entries < loop->sched.split_from || parts < 1) return 0;
-    return at_least(loop->sched.split_entries, ceil(entries / parts));
+    double parts =
+        floor(RT_DEVICE_ROOM_BYTES / 8.0 / at_least(value(w, cu_partial_numbers(w->f)), 1));
+    const LSched *s = &loop->sched;
+    const bool few = s->few_entries && rows_of(w, w->f->sched.parallel_loop) <= s->few_rows;
+    const double from = few ? 16.0 * s->few_entries : s->split_from;
+    if (entries < from || parts < 1) return 0;
+    const double least = (few ? s->few_entries : s->split_entries) * value(w, cu_heads(w->f));
+    const double part = at_least(least, ceil(entries / parts));
+    return entries > 2 * part ? part : 0;
 }
 
 /* How often the body of a loop is run if one thread runs all of it. */
@@ -371,15 +382,6 @@ static Walk walk_begin(const CuFn *f, const Sizes *of) {
     return w;
 }
 
-/* The parallel iterations of a loop, with those of loops that are part of its index. */
-static double rows_of(Walk *w, const LStmt *loop) {
-    double n = value(w, loop->extent);
-    if (loop == w->f->sched.parallel_loop)
-        for (int i = 0; i < w->f->sched.n_collapsed; i++)
-            n *= value(w, w->f->sched.collapsed[i]->extent);
-    return n;
-}
-
 /* Walks through one row of each parallel loop, and takes the mean of all rows; through all that a
  * kernel without such a loop does. What stands before the first loop is done once by a thread, and
  * not counted. Returns the number of rows. */
@@ -451,16 +453,19 @@ static bool launch_of(const CuFn *f, const Sizes *of, TargetLaunch *l) {
 static bool parts_of(CuFn *f, const Sizes *of, TargetLaunch *l) {
     Walk w = walk_begin(f, of);
     if (!cu_splits_rows(f)) return false;
-    const Map *map = f->sched.shared_loop->ptr->map;
-    const double part = part_entries(&w, f->sched.shared_loop);
+    const Map *map = f->sched.split[0]->ptr->map;
+    const double part = part_entries(&w, f->sched.split[0]);
     const double rows = value(&w, map->to->size), entries = value(&w, map->from->size);
+    const double heads = value(&w, cu_heads(f));
     if (!w.known || part == 0) return false;
-    const double blocks = ceil(entries / part), steps = 2 * ceil(log2(at_least(rows, 2)));
+    /* a warp halves five times at a time; then it loads the bounds of the row */
+    const double steps = 2 * (ceil(log2(at_least(rows, 2)) / 5) + 1);
+    const double blocks = ceil(entries / part) * heads;
     const double warps = blocks * THREADS / WARP;
     *l = (TargetLaunch){.name = arena_printf(f->a, "%s_parts", f->k->name),
                         .kernel = f->k,
                         .finds_parts = true,
-                        .blocks = (int64_t)blocks,
+                        .blocks = (int64_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
                         .block_warps = THREADS / WARP,
                         .warps = warps,
                         .instructions = warps * steps * FIND_INSTRUCTIONS,
@@ -493,7 +498,8 @@ bool cu_launches(Ctx *c, const Plan *p, const LKernel *k, const TargetSizes *kno
             const Sizes of = {known, &target_cuda.devices[m]};
             TargetLaunch launch;
             if (is_left_out(&f, &of)) continue;
-            if (parts_of(&f, &of, &launch)) vec_push(c->a, &to[m], launch);
+            for (int n = f.sched.n_split; n > 0 && parts_of(&f, &of, &launch); n--)
+                vec_push(c->a, &to[m], launch);
             if (!launch_of(&f, &of, &launch)) return false;
             vec_push(c->a, &to[m], launch);
         }

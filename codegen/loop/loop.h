@@ -149,9 +149,11 @@ typedef struct {
     LShare share;    /* which threads of a team run which iterations */
     int hub_entries; /* of the parallel loop: a row with more entries than this for each way of its
                         team is computed by a whole block */
-    int split_entries; /* with LS_WAYS: a long row is shared by several blocks, each with at least
-                          so many of its entries */
+    int split_entries; /* with LS_WAYS or LS_TEAM: a long row is shared by several blocks, each with
+                          at least so many of its entries */
     int split_from;    /* with split_entries: only if all rows together have so many entries */
+    int few_rows;      /* with split_entries: of so few rows blocks have .. */
+    int few_entries;   /* .. so many entries each, if all rows have 16 times as many */
 } LSched;
 
 typedef enum {

@@ -230,6 +230,23 @@ int loop_shared_entry_loops(const LoopTeam *t, const LStmt **out);
 LStmt *loop_first_shared_loop(const LoopTeam *t);
 
 /* ---- long rows (codegen/loop_passes/split_rows.c) ------------------------------------------- */
+/* What entries of a loop are added up to: the accumulation, and how many numbers it makes of a
+ * row. */
+typedef struct {
+    const LStmt *acc;
+    const Expr *n_numbers;
+    bool in_columns; /* a number for each column of the region; else one */
+} LoopSplitSum;
+/* Fills `out` (LOOP_TARGETS_MAX places) with the loops over a row's entries whose entries threads
+ * of a team share, in their order; returns how many. */
+int loop_split_loops(const LoopTeam *t, const LStmt **out);
+/* Fills `out` (LOOP_TARGETS_MAX places) with what such a loop adds up; returns how many. */
+int loop_split_sums(const LoopTeam *t, const LStmt *loop, LoopSplitSum *out);
+/* Whether blocks that have parts of a row store what it stores before its last loop over entries,
+ * as they need that: all of them store the same. */
+bool loop_parts_store(const LoopTeam *t, const LStmt *last);
+/* Whether the row stores something to memory before the loop. */
+bool loop_stores_before(const LoopTeam *t, const LStmt *loop);
 /* Whether several blocks can share the entries of loop s in long rows. */
 bool loop_may_split(const LoopTeam *t, const LStmt *s);
 /* Why several blocks cannot share the entries of loop s in long rows, in words; NULL: they can. */

@@ -355,15 +355,17 @@ GN_FN int64_t gn_spread_row(int round, int step, int t) {
                  gn_once; gn_once = 0)
 
 /* ---- rows for several blocks ---------------------------------------------------------- */
-/* Entries of a part, at least so many, whose sums are so many numbers; 0 = one block has a row, as
- * all rows have fewer than `from`.  Each part has room for a row that began before it and for one
- * that begins in it. */
-static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers, int64_t least,
-                                         int64_t from) {
+/* Entries of a part, at least so many for each head, whose sums are so many numbers; 0 = one block
+ * has a row, as all rows have fewer than `from` or none can be longer than two parts. A block with
+ * one head of many has few lanes for it, and as many more ways.  Each part has room for a row that
+ * began before it and for one that begins in it. */
+static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers, int64_t heads,
+                                         int64_t least, int64_t from) {
     const int64_t parts =
         RT_DEVICE_ROOM_BYTES / (int64_t)(2 * sizeof(float)) / gn_max64(numbers, 1);
     if (entries < from || parts < 1) return 0;
-    return gn_max64(least, gn_ceildiv(entries, parts));
+    const int64_t part = gn_max64(least * heads, gn_ceildiv(entries, parts));
+    return entries > 2 * part ? part : 0;
 }
 
 /* Longer than two parts: of two such rows one ends in a part, at most, and one begins. */
@@ -371,10 +373,10 @@ GN_FN bool gn_has_parts(int64_t entries, int64_t part) {
     return part && entries > 2 * part;
 }
 /* .. and are added up by the team: a row of a warp's is no hub. */
-GN_FN bool gn_has_parts(const GnTeam &, int64_t, int64_t) {
+GN_FN bool gn_has_parts(const GnTeam &, int, int64_t, int64_t) {
     return false;
 }
-GN_FN bool gn_has_parts(const GnBlockTeam &, int64_t entries, int64_t part) {
+GN_FN bool gn_has_parts(const GnBlockTeam &, int, int64_t entries, int64_t part) {
     return gn_has_parts(entries, part);
 }
 
@@ -384,20 +386,23 @@ struct GnRowPart {
 };
 
 /* A block that has a part of a row, for what the row's own block finds in its place: it goes
- * through the part's entries, leaves their sums in `room`, and does nothing else for the row. */
+ * through the part's entries once, for loop number `loop` over the row's, leaves their sums in
+ * `room`, and does nothing else for the row. Sums of the loops before are there already. */
 struct GnPartTeam : GnBlockTeam {
     GnRowPart at;
+    int loop;
     float *room;
 };
-GN_FN GnPartTeam gn_part_team(int lanes, const GnRowPart &at, float *room) {
+GN_FN GnPartTeam gn_part_team(int lanes, const GnRowPart &at, int loop, float *room) {
     GnPartTeam t;
     static_cast<GnBlockTeam &>(t) = gn_block_team(lanes);
     t.at = at;
+    t.loop = loop;
     t.room = room;
     return t;
 }
-GN_FN bool gn_has_parts(const GnPartTeam &, int64_t, int64_t) {
-    return false;
+GN_FN bool gn_has_parts(const GnPartTeam &t, int loop, int64_t, int64_t) {
+    return loop < t.loop;
 }
 
 /* Of a row's entries, those of the team: bounds of all are given. */
@@ -414,18 +419,31 @@ GN_FN int64_t gn_end(const GnPartTeam &t, int64_t) {
     return t.at.end;
 }
 
-/* Number i of those that each part leaves. */
-GN_FN void gn_leave(const GnTeam &, int64_t, int64_t, float) {
+/* Which part of all it has. */
+GN_FN int64_t gn_slot(const GnTeam &) {
+    return 0;
 }
-GN_FN void gn_leave(const GnPartTeam &t, int64_t numbers, int64_t i, float v) {
-    if (t.way == 0) t.room[t.at.slot * numbers + i] = v;
+GN_FN int64_t gn_slot(const GnPartTeam &t) {
+    return t.at.slot;
 }
-/* The rest of the row is its own block's. */
+/* A sum of the part, for place i. */
+GN_FN void gn_leave(const GnTeam &, int, int64_t, float) {
+}
+GN_FN void gn_leave(const GnPartTeam &t, int loop, int64_t i, float v) {
+    if (t.way == 0 && loop == t.loop) t.room[i] = v;
+}
+/* What the row stores, and what comes behind the loop, is its own block's. */
 GN_FN bool gn_is_part(const GnTeam &) {
     return false;
 }
 GN_FN bool gn_is_part(const GnPartTeam &) {
     return true;
+}
+GN_FN bool gn_is_part(const GnTeam &, int) {
+    return false;
+}
+GN_FN bool gn_is_part(const GnPartTeam &t, int loop) {
+    return loop == t.loop;
 }
 
 /* The row that has entry i. */
@@ -440,6 +458,18 @@ GN_FN int64_t gn_row_of(const int64_t *ptr, int64_t rows, int64_t i) {
     }
     return lo;
 }
+/* The same of one entry for all lanes of a warp, which look at 32 rows at a time: a search that
+ * waits for memory a fifth as often. */
+GN_FN int64_t gn_row_of_all(const int64_t *ptr, int64_t rows, int64_t i) {
+    int64_t lo = 0, hi = rows;
+    while (hi - lo > 1) {
+        const int64_t step = gn_ceildiv(hi - lo, 32), at = lo + step * (threadIdx.x % 32);
+        const unsigned below = __ballot_sync(0xffffffffu, at < hi && ptr[at] <= i);
+        lo += step * (__popc(below) - 1);
+        hi = gn_min64(hi, lo + step);
+    }
+    return lo;
+}
 
 /* Of part i: side 0 is the row of its first entry, side 1 that of its last one, where it is
  * another.  first == end: it is not a row that has parts. */
@@ -447,7 +477,7 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
     GnRowPart p = {0, 0, 0, 0};
     const int64_t lo = i * part, hi = gn_min64(lo + part, rows > 0 ? ptr[rows] : 0);
     if (lo >= hi) return p;
-    const int64_t row = gn_row_of(ptr, rows, side ? hi - 1 : lo), begin = ptr[row];
+    const int64_t row = gn_row_of_all(ptr, rows, side ? hi - 1 : lo), begin = ptr[row];
     if ((side && begin <= lo) || !gn_has_parts(ptr[row + 1] - begin, part)) return p;
     p.row = row;
     p.first = gn_max64(begin, lo);
@@ -456,18 +486,20 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
     return p;
 }
 
-#define GN_PARTS(at, ptr, rows, part)                                                              \
-    for (int64_t gn_p = blockIdx.x; gn_p * (part) < ((rows) > 0 ? (ptr)[rows] : 0);                \
-         gn_p += gridDim.x)                                                                        \
-        for (int gn_side = 0; gn_side < 2; gn_side++)                                              \
-            for (GnRowPart at = gn_part_at(ptr, rows, part, gn_p, gn_side); at.first < at.end;     \
-                 at.end = at.first)
+/* Each part of all entries that is of a long row, and each of that row's heads. */
+#define GN_PARTS(at, head, heads, ptr, rows, part)                                                 \
+    for (int64_t gn_q = blockIdx.x; gn_q / (heads) * (part) < ((rows) > 0 ? (ptr)[rows] : 0);      \
+         gn_q += gridDim.x)                                                                        \
+        for (int64_t gn_side = 0, head = gn_q % (heads); gn_side < 2; gn_side++)                   \
+            for (GnRowPart at = gn_part_at(ptr, rows, part, gn_q / (heads), (int)gn_side);         \
+                 at.first < at.end; at.end = at.first)
 
-/* Slots of the parts of a row's entries first .. end - 1, by turns. */
-#define GN_PARTS_OF(slot, first, end, part, t)                                                     \
-    for (int64_t gn_from_part = (first) / (part), gn_p = gn_from_part + t.way,                     \
-                 gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + (t.way == 0);                \
-         gn_p <= gn_to_part; gn_p += t.ways, slot = 2 * gn_p)
+/* Slots of the parts of a row's entries first .. end - 1, by turns: those of number `from` among so
+ * many (`step`). */
+#define GN_PARTS_OF(slot, first, end, part, from, step)                                            \
+    for (int64_t gn_from_part = (first) / (part), gn_p = gn_from_part + (from),                    \
+                 gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + ((from) == 0);               \
+         gn_p <= gn_to_part; gn_p += (step), slot = 2 * gn_p)
 
 /* ---- sums in pieces ------------------------------------------------------------------- */
 /* Memory of n elements, from *at on, for pieces of sums that one stage of a kernel leaves to the

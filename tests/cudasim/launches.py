@@ -17,7 +17,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, "tests", "gpu"))
 import predicted  # noqa: E402
 
-HUBS = ["--block-hubs.entries=8", "--split-rows.entries=64", "--split-rows.min-entries=1", "--split-sums.rows=8"]  # those of tests/cudasim/build
+HUBS = ["--block-hubs.entries=8", "--split-rows.entries=64", "--split-rows.min-entries=1", "--split-rows.few-entries=32", "--split-sums.rows=8"]  # those of tests/cudasim/build
 
 
 def holds(part, whole):

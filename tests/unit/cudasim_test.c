@@ -17,7 +17,7 @@ static void small_hubs(Ctx *c, bool parts) {
     for (int t = 0; t < N_PASS_THRESHOLDS; t++) to[t] = pass_threshold(c, (PassThreshold)t);
     to[PASS_T_HUB_ENTRIES] = 4;
     if (parts) to[PASS_T_PIECE_ROWS] = 1;
-    if (parts) to[PASS_T_SPLIT_PART] = 2, to[PASS_T_SPLIT_FROM] = 1;
+    if (parts) to[PASS_T_SPLIT_PART] = 2, to[PASS_T_SPLIT_FROM] = 1, to[PASS_T_SPLIT_FEW_PART] = 1;
     c->thresholds = to;
 }
 
