@@ -175,7 +175,8 @@ static void choose_pieces(SumSplit *x) {
     const Expr *one = expr_const(a, 1);
     const Expr *most = expr_const(a, (on->sum_parts + RT_SUM_CHUNKS - 1) / RT_SUM_CHUNKS);
     const Expr *room = expr_const(a, on->room_bytes - (int64_t)ROOM_ALIGN * x->sums.n + 1);
-    const Expr *fit = expr_add(a, expr_ceildiv(a, room, piece_bytes(x)), expr_const(a, -1));
+    const Expr *fit =
+        expr_add(a, expr_ceildiv(a, room, expr_max(a, one, piece_bytes(x))), expr_const(a, -1));
     const Expr *wanted =
         expr_ceildiv(a, x->rows, expr_const(a, (int64_t)RT_SUM_CHUNKS * (int64_t)rows));
     x->n_pieces = expr_max(a, one, expr_min(a, expr_min(a, most, fit), wanted));
