@@ -45,7 +45,8 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
         return has_row_batches && module_runs_on_batches(p->m, PHASE_PREDICT);
     case RUNTIME_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted
                           */
-        return has_row_batches && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
+        return (has_row_batches || s->train_links == LINKS_FORM_PAIRS) && s->n_hops &&
+               s->edges == SAMPLE_DIRECTIONAL;
     case RUNTIME_MAPS:
         return p->m->maps.n > 0;
     case RUNTIME_SPMM:

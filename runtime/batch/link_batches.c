@@ -306,11 +306,10 @@ bool rt_link_batches_hides(const gnnc_trainer *t, int space) {
            comes_from(t->program, t->links->base, space);
 }
 
-gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
-                                          const RtSampleAt *at, const RtBatchMap *map,
-                                          RtMinibatch *m, RtLinkBatch *of, RtError *err) {
-    RtStepEdges *d = &of->pairs;
-    RtSeeds ends[2];
+gnnc_status rt_link_batches_ends_as_seeds(const RtLinkBatches *b, const RtBatchMap *map,
+                                          RtMinibatch *m, const RtLinkBatch *of, RtSeeds ends[2],
+                                          RtError *err) {
+    const RtStepEdges *d = &of->pairs;
     const rt_space *base = &m->x.program->spaces[b->base];
     gnnc_status st = set_seeds(b, &m->rt.pool, of, &ends[0]);
     if (st != GNNC_OK) return rt_fail_nomem(err, "a batch of links");
@@ -320,10 +319,41 @@ gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
     ends[0].id = d->src;
     ends[1].id = d->dst;
     ends[0].n_links = of->n;
-    if ((st = rt_sample_groups(s, at, ends, 2, m->batch, err)) != GNNC_OK) return st;
-    d->src = m->batch->seed[0];
-    d->dst = m->batch->seed[1];
     return GNNC_OK;
+}
+
+void rt_link_batches_take_ends(const RtMinibatch *m, RtLinkBatch *of) {
+    of->pairs.src = m->batch->seed[0];
+    of->pairs.dst = m->batch->seed[1];
+}
+
+gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
+                                          const RtSampleAt *at, const RtBatchMap *map,
+                                          RtMinibatch *m, RtLinkBatch *of, RtError *err) {
+    RtSeeds ends[2];
+    gnnc_status st;
+    TRY(st, rt_link_batches_ends_as_seeds(b, map, m, of, ends, err));
+    TRY(st, rt_sample_groups(s, at, ends, 2, m->batch, err));
+    rt_link_batches_take_ends(m, of);
+out:
+    return st;
+}
+
+gnnc_status rt_link_batches_draw_around(const RtLinkBatches *b, const RtLinkDrawer *by,
+                                        const RtSampleAt *at, const RtBatchMap *map, RtMinibatch *m,
+                                        RtLinkBatch *of, RtError *err) {
+    RtSeeds ends[2];
+    RtDrawnPairs pairs = {.n = of->n,
+                          .k = of->n ? of->pairs.n / of->n - 1 : 0,
+                          .edge = of->pairs.row,
+                          .key = of->negative_key};
+    gnnc_status st;
+    TRY(st, rt_link_batches_ends_as_seeds(b, map, m, of, ends, err));
+    TRY(st, rt_drawer_draw(by->by, by->here, at, ends, 2, by->chooses ? &pairs : NULL, by->slot,
+                           m->batch, err));
+    rt_link_batches_take_ends(m, of);
+out:
+    return st;
 }
 
 /* ---- batches of training ------------------------------------------------------------------ */
@@ -332,10 +362,12 @@ static bool trains_queries(const gnnc_trainer *t) {
 }
 
 gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
-                                 const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err) {
+                                 const int32_t *seed, int64_t n, bool elsewhere, RtLinkBatch *out,
+                                 RtError *err) {
     const RtLinkBatches *b = t->links;
     const rt_sampling *how = &t->program->sampling;
-    *out = (RtLinkBatch){.queries = trains_queries(t), .n = n};
+    uint64_t key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE);
+    *out = (RtLinkBatch){.queries = trains_queries(t), .n = n, .negative_key = key};
     if (out->queries)
         return rt_links_query(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
     RtNegatives neg = {.k = how->negatives,
@@ -345,7 +377,8 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
                        .last = RT_SPLIT_TRAIN,
                        .when = b->when,
                        .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
-                       .key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE)};
+                       .key = key,
+                       .elsewhere = elsewhere};
     return rt_links_pairs(&b->links, pool, seed, n, &neg, &out->pairs, err);
 }
 
@@ -384,6 +417,25 @@ const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *
     type[0] = map->type_of_space[base->src];
     type[1] = map->type_of_space[base->dst];
     return t->links->links.rel;
+}
+
+void rt_link_batches_seeds_there(const gnnc_trainer *t, const RtBatchMap *map, int64_t batch,
+                                 RtDeviceSamplerSpec *spec) {
+    const rt_sampling *s = &t->program->sampling;
+    const RtLinkBatches *b = t->links;
+    spec->n_groups = 2;
+    rt_link_batches_ends(t, map, spec->type);
+    spec->n_seeds = batch * (1 + s->negatives);
+    spec->n_trees = batch;
+    spec->links = &b->links;
+    spec->base = b->base;
+    spec->negatives =
+        (RtDrawnNegatives){.how = s->corrupt,
+                           .avoid = s->avoid,
+                           .first = RT_SPLIT_TRAIN,
+                           .last = RT_SPLIT_TRAIN,
+                           .when = b->when,
+                           .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)}};
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

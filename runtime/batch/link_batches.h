@@ -6,6 +6,7 @@
 #ifndef RUNTIME_LINK_BATCHES_H
 #define RUNTIME_LINK_BATCHES_H
 
+#include "draw.h"
 #include "links.h"
 #include "minibatch.h"
 #include "runtime/trainer/trainer.h"
@@ -17,6 +18,7 @@ typedef struct RtLinkBatch {
     bool queries, held_out; /* of queries, not links; of an evaluation */
     int64_t n;              /* links or queries */
     RtStepEdges pairs;      /* links, then their negatives, as many of each */
+    uint64_t negative_key;  /* .. of training: what these are drawn by */
     RtStepQueries asked;    /* of queries; held out, with the lists that metrics read */
     /* Of pairs that a request brings, which are no edges of the data, else NULL: */
     const RtColumn *pair_columns; /* [n_columns] those that are brought */
@@ -24,6 +26,14 @@ typedef struct RtLinkBatch {
     const double *when;           /* [n] of links by time */
     const int32_t *key;           /* [n] what they draw by */
 } RtLinkBatch;
+
+/* Who draws what lies around links. */
+typedef struct RtLinkDrawer {
+    const RtDrawer *by;
+    RtSampler *here;
+    int slot;     /* of the device's */
+    bool chooses; /* the device draws the negatives, too */
+} RtLinkDrawer;
 
 /* Columns of links whose values come with requests. */
 bool rt_link_column_is_in_request(const rt_program *p, int column);
@@ -43,14 +53,35 @@ const RtRelation *rt_link_batches_scored(const gnnc_trainer *t); /* NULL: the mo
 int rt_link_batches_base(const gnnc_trainer *t);                 /* .. its space; -1 */
 /* The relation that is scored, and of which types of a batch its ends are. */
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]);
-/* For n seeds, with negatives that are a function of `at`; in `pool`. */
+/* For n seeds, with negatives that are a function of `at`; in `pool`.  elsewhere: their ends are
+ * chosen when their neighbours are drawn (link_draw.h). */
 gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
-                                 const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err);
+                                 const int32_t *seed, int64_t n, bool elsewhere, RtLinkBatch *out,
+                                 RtError *err);
 /* Cuts what lies around the pairs out of the graph, into the batch of m, and makes their ends rows
  * of it.  A link and its negatives share a tree and its time, where there are such. */
 gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
                                           const RtSampleAt *at, const RtBatchMap *map,
                                           RtMinibatch *m, RtLinkBatch *of, RtError *err);
+/* Its two halves: the seeds, in two groups, and, once they are drawn, the pairs' ends. */
+gnnc_status rt_link_batches_ends_as_seeds(const RtLinkBatches *b, const RtBatchMap *map,
+                                          RtMinibatch *m, const RtLinkBatch *of, RtSeeds seeds[2],
+                                          RtError *err);
+void rt_link_batches_take_ends(const RtMinibatch *m, RtLinkBatch *of);
+/* As rt_link_batches_neighbourhood(). */
+gnnc_status rt_link_batches_draw_around(const RtLinkBatches *b, const RtLinkDrawer *by,
+                                        const RtSampleAt *at, const RtBatchMap *map, RtMinibatch *m,
+                                        RtLinkBatch *of, RtError *err);
+/* The seeds of a device's sampler for batches of so many links of the training split, whose
+ * negatives it chooses. */
+void rt_link_batches_seeds_there(const gnnc_trainer *t, const RtBatchMap *map, int64_t batch,
+                                 RtDeviceSamplerSpec *spec);
+/* Links by time are judged and predicted with what a device draws, too, that has the arrays of
+ * `like`, which must outlive the batches; space [n_rels] of each relation of the graph.  Other
+ * links, or none: nothing. */
+gnnc_status rt_link_scores_draw_there(gnnc_trainer *t, const RtSampleGraph *g,
+                                      const RtSampleSpec *spec, const int *space,
+                                      const RtDeviceSampler *like);
 /* Links by time are judged and predicted with neighbours from this graph, too, by at most so many
  * members of the trainer's team; all of it must outlive the trainer's batches.  Other links:
  * nothing.

@@ -137,6 +137,20 @@ static int64_t most_pairs(const gnnc_trainer *t) {
     return most;
 }
 
+/* Nodes that a query is asked about share its tree, so many at most. */
+enum { MOST_CANDIDATES = 1024 };
+
+/* The most links of a batch of them, and pairs with their negatives. */
+static void most_of_batch(const gnnc_trainer *t, int64_t *links, int64_t *pairs) {
+    const RtLinkBatches *b = t->links;
+    int64_t k = b->no_split ? 1 : drawn_for_each(t); /* of fixed negatives, which have times */
+    *links = b->batch;
+    *pairs = b->batch * (1 + k);
+    if (!judges_queries(t)) return;
+    if (*links < MOST_CANDIDATES) *links = MOST_CANDIDATES;
+    if (*pairs < MOST_CANDIDATES) *pairs = MOST_CANDIDATES;
+}
+
 /* ---- scores of links by time ----------------------------------------------------------------- */
 static size_t score_bytes(const gnnc_trainer *t) {
     return (size_t)rt_type_bytes(t->program->bufs[t->links->scores.pred].dt);
@@ -178,9 +192,22 @@ out:
     return st;
 }
 
+gnnc_status rt_link_scores_draw_there(gnnc_trainer *t, const RtSampleGraph *g,
+                                      const RtSampleSpec *spec, const int *space,
+                                      const RtDeviceSampler *like) {
+    RtLinkScores *s = t->links ? &t->links->scores : NULL;
+    if (!s || !s->sampler) return GNNC_OK;
+    RtDeviceSamplerSpec there = {
+        .g = g, .space = space, .how = spec, .n_groups = 2, .n_slots = 1, .like = like};
+    rt_link_batches_ends(t, s->map, there.type);
+    most_of_batch(t, &there.n_trees, &there.n_seeds);
+    return rt_drawer_try(t, &there, s->sampler, "batches of links that are judged", &s->drawer);
+}
+
 void rt_link_scores_stop(RtLinkScores *s) {
     rt_minibatch_free(&s->batch);
     rt_sampler_free(s->sampler);
+    rt_drawer_close(&s->drawer);
     rt_batch_step_free(&s->step);
 }
 
@@ -212,13 +239,14 @@ static gnnc_status score_batch(gnnc_trainer *t, const RtStepEdges *all, int64_t 
     RtError *err = &t->rt.err;
     RtSampleAt at = {0, 0, 0}; /* the same for all batches: links choose by their number */
     RtLinkBatch links = {.n = n, .held_out = true};
+    RtLinkDrawer by = {.by = &s->drawer, .here = s->sampler};
     int32_t *places;
     gnnc_status st;
     RtPool *pool = rt_minibatch_begin(m, &t->x, !s->ran);
     rt_sampler_use(s->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
     TRY(st, cut_out(t, pool, all, n_all, from, n, &links.pairs, &places));
-    TRY(st, rt_link_batches_neighbourhood(t->links, s->sampler, &at, s->map, m, &links, err));
+    TRY(st, rt_link_batches_draw_around(t->links, &by, &at, s->map, m, &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t->links, m, &links, err));
     st = rt_batch_step_run(&s->step, m, !s->ran);
@@ -261,9 +289,6 @@ static gnnc_status score(gnnc_trainer *t, const RtStepEdges *all, int64_t n, int
     b->scores.ran |= st == GNNC_OK;
     return st;
 }
-
-/* Nodes that a query is asked about share its tree, so many at most. */
-enum { MOST_CANDIDATES = 1024 };
 
 /* The n queries with the nodes from .. end - 1: as links with negatives, and the cells of all. */
 static gnnc_status candidates(gnnc_trainer *t, RtPool *pool, const RtStepEdges *queries,

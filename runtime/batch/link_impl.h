@@ -14,7 +14,8 @@ typedef struct RtPlaced {
 
 /* Of links by time: what "predict" needs, and gives. */
 typedef struct RtLinkScores {
-    RtSampler *sampler;    /* NULL: "eval" sees the whole graph, and there is nothing else here */
+    RtSampler *sampler; /* NULL: "eval" sees the whole graph, and there is nothing else here */
+    RtDrawer drawer;
     const RtBatchMap *map; /* of what neighbours are drawn from */
     RtMinibatch batch;     /* pairs with their neighbours */
     RtBatchStep step;      /* @predict over it */

@@ -194,7 +194,10 @@ gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, 
         int32_t e = edge[i], v[2];
         set(out, i, l->rel->src[e], l->rel->dst[e], e, e);
         for (int64_t j = 0; j < k; j++) {
-            draw(l, how, e, rt_draw_state(how->key, (uint32_t)i, (uint32_t)j), v);
+            v[0] = l->rel->src[e];
+            v[1] = l->rel->dst[e];
+            if (!how->elsewhere)
+                draw(l, how, e, rt_draw_state(how->key, (uint32_t)i, (uint32_t)j), v);
             set(out, n + i * k + j, v[0], v[1], e, e);
         }
     }

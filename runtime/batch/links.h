@@ -46,6 +46,7 @@ typedef struct RtNegatives {
     bool avoid;      /* edges of the splits first .. last, where there is another node */
     int first, last; /* splits */
     uint64_t key;    /* sample_key.h */
+    bool elsewhere;  /* their ends are drawn by somebody else: here they are the edge's */
     /* Nodes that are there at the link's time: [E] of rel, [n_src], [n_dst]; NULL = all are. */
     const double *when, *since[2];
 } RtNegatives;

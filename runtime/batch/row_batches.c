@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "batch_step.h"
+#include "draw.h"
 #include "pull.h"
 #include "runtime/device/device.h"
 #include "runtime/memory.h"
@@ -15,7 +16,9 @@ typedef struct RtRowBatches {
     const RtBatchMap *map;
     int type;
     int64_t n_rows, batch; /* of the type; of a batch */
+    RtSampleSpec spec;     /* neighbours of a row are its own, whatever else is in a batch */
     RtSampler *sampler;
+    RtDrawer drawer;
     RtMinibatch rows;
     RtBatchStep step[N_STEPS];
     int32_t *row; /* [n_rows] those that a run is about */
@@ -86,13 +89,12 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
                                  const RtBatchMap *map, int type, int64_t batch, int n_members) {
     RtPool *pool = &t->rt.pool;
     RtBatch *sampled;
-    RtSampleSpec own = *spec;
     gnnc_status st = GNNC_OK;
-    own.how.disjoint = true; /* a row's neighbours are its own, whatever else is in a batch */
     if (!rt_predicts_batches(t->program) || t->links) return st;
     RtRowBatches *b = t->rows = RT_NEW(pool, RtRowBatches);
     if (!b) goto no_memory;
-    *b = (RtRowBatches){.graph = g, .map = map, .type = type, .batch = batch};
+    *b = (RtRowBatches){.graph = g, .map = map, .type = type, .batch = batch, .spec = *spec};
+    b->spec.how.disjoint = true;
     b->n_rows = g->type[type].n;
     b->row = RT_NEWN(pool, int32_t, b->n_rows + 1);
     bool timed = g->type[type].time != NULL;
@@ -102,7 +104,7 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
     b->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
     TRY(st, rt_batch_step_init(&b->step[PREDICT], &t->x, t, RT_PHASE_PREDICT));
     TRY(st, rt_batch_step_init(&b->step[EMBED], &t->x, t, RT_PHASE_EMBED));
-    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, &own, NULL, n_members, &t->rt.err));
+    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, &b->spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &sampled, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, sampled, &b->rows, &t->rt.err);
 out:
@@ -111,12 +113,29 @@ no_memory:
     return rt_fail_nomem(&t->rt.err, "batches of rows");
 }
 
+gnnc_status rt_row_batches_draw_there(gnnc_trainer *t, const int *space,
+                                      const RtDeviceSampler *like) {
+    RtRowBatches *b = t->rows;
+    if (!b) return GNNC_OK;
+    RtDeviceSamplerSpec spec = {.g = b->graph,
+                                .space = space,
+                                .how = &b->spec,
+                                .n_groups = 1,
+                                .type = {b->type, b->type},
+                                .n_seeds = b->batch,
+                                .n_trees = b->batch,
+                                .n_slots = 1,
+                                .like = like};
+    return rt_drawer_try(t, &spec, b->sampler, "batches of rows that are predicted", &b->drawer);
+}
+
 /* Releases the sampler and batches by which rows are predicted. */
 void rt_row_batches_stop(gnnc_trainer *t) {
     RtRowBatches *b = t->rows;
     if (!b) return;
     rt_minibatch_free(&b->rows);
     rt_sampler_free(b->sampler);
+    rt_drawer_close(&b->drawer);
     for (int i = 0; i < N_STEPS; i++) rt_batch_step_free(&b->step[i]);
     t->rows = NULL;
 }
@@ -179,7 +198,7 @@ static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, i
     rt_minibatch_begin(m, &t->x, !b->ran);
     rt_sampler_use(b->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
-    TRY(st, rt_sample_nodes(b->sampler, &at, &seeds, m->batch, err));
+    TRY(st, rt_drawer_draw(&b->drawer, b->sampler, &at, &seeds, 1, NULL, 0, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
     if (t->pulls) TRY(st, rt_pulls_batch(t, m));
     st = rt_batch_step_run(step, m, !b->ran);

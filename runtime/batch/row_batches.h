@@ -10,6 +10,8 @@
 #include "runtime/trainer/trainer.h"
 #include "runtime/sample/sample.h"
 
+struct RtDeviceSampler;
+
 /* Rows (or graphs) of a split of the target that have a label, in the order of the data: how many,
  * and which; `out` may be NULL. */
 int64_t rt_rows_of_split(const gnnc_trainer *t, int split, int32_t *out);
@@ -18,6 +20,10 @@ int64_t rt_rows_of_split(const gnnc_trainer *t, int split, int32_t *out);
  * by time: nothing. */
 gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
                                  const RtBatchMap *map, int type, int64_t batch, int n_members);
+/* Then: a device draws them, that has the arrays of `like`, which outlives the batches; space
+ * [n_rels] of each relation.  Without such batches: nothing. */
+gnnc_status rt_row_batches_draw_there(gnnc_trainer *t, const int *space,
+                                      const struct RtDeviceSampler *like);
 void rt_row_batches_stop(gnnc_trainer *t);
 /* Once columns are bound: with the option eval_rows, others than so many rows of each split are in
  * none for "eval". */

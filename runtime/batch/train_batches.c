@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "batch_step.h"
-#include "runtime/device/device_sample.h"
 #include "batch_source.h"
+#include "draw.h"
 #include "runtime/contract.h"
 #include "runtime/device/device.h"
 #include "link_batches.h"
@@ -34,19 +34,18 @@ typedef struct RtBatches {
     RtParts parts; /* graphs or clusters */
     int64_t batch; /* seeds of a batch */
     int64_t n_seeds, n_batches;
-    int64_t *n_learned;     /* [n_batches] rows that count in the loss */
-    int32_t *seed, *order;  /* [n_seeds] as the data list them; as this epoch takes them */
-    double *time;           /* [n_slots][batch] of the seeds; NULL = not temporal */
-    bool draws;             /* a batch is a part of the graph */
-    RtDeviceSampler *there; /* it is drawn by the device; NULL = by samplers */
-    RtBatch *proof;         /* then by both, to be compared; NULL = nobody asked */
-    int64_t epoch, next;    /* the run that the pipeline is in, and its next batch */
-    int64_t *mine;          /* [n_batches] its batches that this process makes, in order */
-    int held;               /* the slot of the one that was taken */
-    int64_t turn;        /* pulled rows: batches before it are made, or at the same time now .. */
-    bool ahead;          /* .. and rows of this process's next one were asked for: */
-    int next_held;       /* it is in this slot; -1: it has none in the next turn */
-    int64_t first_epoch; /* the first that was run */
+    int64_t *n_learned;    /* [n_batches] rows that count in the loss */
+    int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
+    double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
+    bool draws;            /* a batch is a part of the graph */
+    RtDrawer drawer;       /* by the device, or samplers */
+    int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
+    int64_t *mine;         /* [n_batches] its batches that this process makes, in order */
+    int held;              /* the slot of the one that was taken */
+    int64_t turn;          /* pulled rows: batches before it are made, or at the same time now .. */
+    bool ahead;            /* .. and rows of this process's next one were asked for: */
+    int next_held;         /* it is in this slot; -1: it has none in the next turn */
+    int64_t first_epoch;   /* the first that was run */
     RtLosses losses;
     bool warm; /* there is room for batches */
     RtBatchStep step;
@@ -122,19 +121,28 @@ static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
     return !why;
 }
 
-/* Makes the sampler of a device that draws batches. With option check_sampler the host draws each
- * again, for comparison (b->proof). */
-static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
-    gnnc_status st =
-        rt_device_sampler_new(&b->there, &t->x, &b->source.graph, b->source.map.space_of_rel,
-                              &b->source.spec, b->type, b->batch, b->n_slots);
-    if (st != GNNC_OK || !t->options.check_sampler) return st;
-    return rt_sampler_batch(b->sampler[0], &b->proof, &t->rt.err);
+/* Makes the samplers of a device that draws batches: of training, and of what is predicted around
+ * neighbours that are drawn for it. */
+static gnnc_status make_device_samplers(gnnc_trainer *t, RtBatches *b) {
+    RtDeviceSamplerSpec spec = {.g = &b->source.graph,
+                                .space = b->source.map.space_of_rel,
+                                .how = &b->source.spec,
+                                .n_groups = 1,
+                                .type = {b->type, b->type},
+                                .n_seeds = b->batch,
+                                .n_trees = b->batch,
+                                .n_slots = b->n_slots};
+    gnnc_status st;
+    if (t->links) rt_link_batches_seeds_there(t, &b->source.map, b->batch, &spec);
+    TRY(st, rt_drawer_open(t, &spec, b->sampler[0], &b->drawer));
+    TRY(st, rt_row_batches_draw_there(t, b->source.map.space_of_rel, b->drawer.there));
+    st = rt_link_scores_draw_there(t, spec.g, spec.how, spec.space, b->drawer.there);
+out:
+    return st;
 }
 
 /* ---- preparing, in a worker ------------------------------------------------------------------ */
-/* Draws the neighbours of n rows into the slot, on the device if that draws. With b->proof the host
- * draws them, too, and they must be the same. */
+/* Draws the neighbours of n rows into the slot. */
 static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
                              int64_t n, int slot, RtError *err) {
     RtSeeds seeds = {.type = b->type, .n = n, .id = id};
@@ -144,12 +152,8 @@ static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, con
         for (int64_t i = 0; i < n; i++) of[i] = time[id[i]];
         seeds.time = of;
     }
-    RtBatch *out = b->slot[slot].batch;
-    if (!b->there) return rt_sample_nodes(b->sampler[worker], at, &seeds, out, err);
-    gnnc_status st = rt_device_sample(b->there, at, &seeds, slot, out, err);
-    if (st != GNNC_OK || !b->proof) return st;
-    st = rt_sample_nodes(b->sampler[worker], at, &seeds, b->proof, err);
-    return st == GNNC_OK ? rt_device_sample_check(b->there, out, b->proof, err) : st;
+    return rt_drawer_draw(&b->drawer, b->sampler[worker], at, &seeds, 1, NULL, slot,
+                          b->slot[slot].batch, err);
 }
 
 /* Makes a batch of whole graphs or clusters. */
@@ -169,10 +173,13 @@ static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at,
     RtMinibatch *m = &b->slot[slot];
     RtLinkBatch links;
     gnnc_status st;
-    TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
-    if (b->draws)
-        TRY(st, rt_link_batches_neighbourhood(t->links, b->sampler[worker], at, &b->source.map, m,
-                                              &links, err));
+    bool there = b->drawer.there != NULL;
+    TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, !rt_drawer_reads_ids(&b->drawer),
+                                 &links, err));
+    if (b->draws) {
+        RtLinkDrawer by = {&b->drawer, b->sampler[worker], slot, there};
+        TRY(st, rt_link_batches_draw_around(t->links, &by, at, &b->source.map, m, &links, err));
+    }
     TRY(st, rt_minibatch_bind(m, &t->x, &b->source.map, err));
     st = rt_link_batches_bind(t->links, m, &links, err);
 out:
@@ -302,7 +309,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     TRY(st, rt_row_batches_start(t, &b->source.graph, &b->source.spec, &b->source.map, b->type,
                                  b->batch, count_members(t, 0)));
     TRY(st, make_slots(t, b, from, n_workers));
-    if (on_device) TRY(st, make_device_sampler(t, b));
+    if (on_device) TRY(st, make_device_samplers(t, b));
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     TRY(st, rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err));
@@ -322,8 +329,7 @@ void rt_batches_stop(gnnc_trainer *t) {
     if (!b) return;
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
     for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
-    rt_device_sampler_free(b->there);
-    rt_batch_free(b->proof);
+    rt_drawer_close(&b->drawer);
     rt_batch_step_free(&b->step);
     t->batches = NULL;
 }

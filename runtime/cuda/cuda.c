@@ -69,7 +69,7 @@ static void close_device(RtDevice *d) {
     drop_staging(d);
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
-    rt_cuda_side_close(c);
+    while (c->sides) rt_cuda_side_close(d, c->sides);
     rt_cuda_order_close(c);
     if (c->iterations) cudaFree(c->iterations);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
@@ -130,7 +130,8 @@ static gnnc_status zero(RtDevice *d, void *p, size_t n_bytes) {
     CUDA_CHECK(d, what, cudaMemsetAsync(p, 0, n_bytes, c->stream));
     CUDA_CHECK(d, what, cudaEventRecord(c->zeroed, c->stream));
     if (c->copies) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->copies, c->zeroed, 0));
-    if (c->side) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->side, c->zeroed, 0));
+    for (CudaSide *s = c->sides; s; s = s->next)
+        CUDA_CHECK(d, what, cudaStreamWaitEvent(s->stream, c->zeroed, 0));
     return GNNC_OK;
 }
 
@@ -451,6 +452,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .lane_copy = slot_copy,
                                     .lane_end = lane_end,
                                     .side_open = rt_cuda_side_open,
+                                    .side_close = rt_cuda_side_close,
                                     .side_upload = rt_cuda_side_upload,
                                     .side_download = rt_cuda_side_download,
                                     .side_launch = rt_cuda_side_launch,

@@ -140,6 +140,13 @@ typedef struct CudaStaging {
     int slot;
 } CudaStaging;
 
+/* A queue beside the others (side.c). */
+typedef struct CudaSide {
+    struct CudaSide *next;
+    cudaStream_t stream;
+    cudaEvent_t done;
+} CudaSide;
+
 typedef struct Cuda {
     cudaStream_t stream;
     cudaEvent_t zeroed; /* the memory that was allocated last: every stream waits for it */
@@ -155,9 +162,8 @@ typedef struct Cuda {
     cudaEvent_t copied[RT_LANES], used[RT_LANES];
     struct CudaShapes *shapes; /* group.c: of recorded products */
     CudaPages *ordinary;       /* NULL: all of it is page-locked */
-    cudaStream_t side;         /* side.c; NULL = nobody wants it */
-    cudaEvent_t side_done;
-    cudaEvent_t theirs, ours; /* order.c; NULL: not yet */
+    CudaSide *sides;           /* NULL = nobody wants one */
+    cudaEvent_t theirs, ours;  /* order.c; NULL: not yet */
     CudaPeers peers;
     CudaLoop *loop;          /* [most_loops] one within the other */
     int n_loops, most_loops; /* open ones; 0 = there can be none */
@@ -180,15 +186,17 @@ cudaError_t rt_cuda_stream(const Cuda *c, cudaStream_t *s);
         if (cuda_error != cudaSuccess) return rt_cuda_failed((d), cuda_error, (what));             \
     } while (0)
 
-/* ---- a queue of another thread's (side.c) --------------------------------------------------- */
-gnnc_status rt_cuda_side_open(RtDevice *d);
-void rt_cuda_side_close(Cuda *c);
-gnnc_status rt_cuda_side_upload(RtDevice *d, void *to, const void *from, size_t n, RtError *err);
-gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_t n, RtError *err);
-gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
+/* ---- queues of other threads (side.c) ------------------------------------------------------- */
+gnnc_status rt_cuda_side_open(RtDevice *d, void **queue);
+void rt_cuda_side_close(RtDevice *d, void *queue);
+gnnc_status rt_cuda_side_upload(RtDevice *d, void *queue, void *to, const void *from, size_t n,
+                                RtError *err);
+gnnc_status rt_cuda_side_download(RtDevice *d, void *queue, void *to, const void *from, size_t n,
+                                  RtError *err);
+gnnc_status rt_cuda_side_launch(RtDevice *d, void *queue, rt_device_kernel *k, const char *name,
                                 void *const *arg, RtError *err);
-gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err);
-gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
+gnnc_status rt_cuda_side_clear(RtDevice *d, void *queue, void *p, size_t n, RtError *err);
+gnnc_status rt_cuda_side_wait(RtDevice *d, void *queue, RtError *err);
 
 /* ---- the host's stream (order.c) ------------------------------------------------------------- */
 gnnc_status rt_cuda_follow(RtDevice *d, void *stream);

@@ -22,7 +22,7 @@
 #ifndef RUNTIME_CUDA_SAMPLE_H
 #define RUNTIME_CUDA_SAMPLE_H
 
-#include "cuda/sample_pick.h"
+#include "cuda/sample_links.h"
 
 #define GN_NAMED 0x80000000u
 
@@ -57,6 +57,22 @@ GN_FN uint32_t gn_draw_entry(int64_t i) {
     return (uint32_t)(GN_NAMED - 1 - (uint32_t)i);
 }
 
+/* The seeds: sources of all pairs, then their destinations. */
+static __global__ void gn_draw_pairs(RtDraw d) {
+    const int64_t n = d.n_links[0], k = d.n_links[1];
+    GN_ROWS(i, n * (1 + k)) {
+        const int64_t link = i < n ? i : (i - n) / k, j = i < n ? 0 : (i - n) % k;
+        const int32_t e = d.edge[link];
+        int32_t v[2] = {d.links.end[0][e], d.links.end[1][e]};
+        if (i >= n) {
+            const uint64_t at = (uint64_t)(uint32_t)link << 32 | (uint32_t)j;
+            gn_links_draw(d.links, e, gn_splitmix64(*d.negative_key ^ at), v);
+        }
+        d.seed[i] = v[0];
+        d.seed[*d.n_seeds + i] = v[1];
+    }
+}
+
 /* Entry i is this node: the first of its tree to come is the greatest there.  Returns its slot;
  * which that is depends on who came first, what is there does not. */
 GN_FN int32_t gn_draw_mark(const RtDrawType &t, int32_t tree, int32_t node, int64_t i) {
@@ -75,22 +91,26 @@ GN_FN int32_t gn_draw_mark(const RtDrawType &t, int32_t tree, int32_t node, int6
 }
 
 static __global__ void gn_draw_begin(RtDraw d) {
-    const RtDrawType &t = d.type[d.rel[d.n_rels].src_type];
-    GN_ROWS(i, *d.n_seeds) {
+    const int64_t n = *d.n_seeds;
+    GN_ROWS(i, d.n_groups * n) {
+        const int64_t group = i / n, in_group = i - group * n;
+        const int32_t tree = d.seed_tree ? d.seed_tree[in_group] : 0;
         d.node[i] = d.seed[i];
-        d.slot[i] = gn_draw_mark(t, (int32_t)i, d.seed[i], i);
+        d.slot[i] = gn_draw_mark(d.type[d.rel[d.n_rels + group].src_type], tree, d.seed[i], i);
     }
     GN_SERIAL(1) {
         for (int t = 0; t < d.n_types; t++) d.n_nodes[t] = d.node_from[t] = 0;
         for (int r = 0; r < d.n_rels; r++) d.n_edges[r] = 0;
-        d.drawn_first[0] = 0;
-        d.drawn_first[1] = *d.n_seeds;
+        for (int g = 0; g <= d.n_groups; g++) d.drawn_first[g] = g * n;
     }
 }
 
 static __global__ void gn_draw_seeds_at(RtDraw d) {
-    const uint32_t *mark = d.type[d.rel[d.n_rels].src_type].mark;
-    GN_ROWS(i, *d.n_seeds) d.seed_at[i] = (int32_t)(mark[d.slot[i]] - GN_NAMED);
+    const int64_t n = *d.n_seeds;
+    GN_ROWS(i, d.n_groups * n) {
+        const uint32_t *mark = d.type[d.rel[d.n_rels + i / n].src_type].mark;
+        d.seed_at[i] = (int32_t)(mark[d.slot[i]] - GN_NAMED);
+    }
 }
 
 /* ---- rows: how many edges -------- */
@@ -103,13 +123,6 @@ static __global__ void gn_draw_rows(RtDraw d) {
             d.row_first[r + 1] = d.row_first[r] + d.n_nodes[t] - d.node_from[t];
         }
     }
-}
-
-/* The tree that the edges of a row are in. */
-GN_FN int32_t gn_draw_tree(const RtDraw &d, int64_t row) {
-    const int r = gn_draw_find(d.row_first, d.n_rels, row);
-    const RtDrawType &t = d.type[d.rel[r].dst_type];
-    return t.tree ? t.tree[d.row_node[r] + row - d.row_first[r]] : 0;
 }
 
 static __global__ void gn_draw_count(RtDraw d, int hop) {
@@ -130,12 +143,11 @@ static __global__ void gn_draw_pick(RtDraw d, int hop) {
         const GnDrawRow row = gn_draw_row(d, hop, i);
         const RtDrawRel &rel = *row.rel;
         const int64_t at = d.row_at[i], k = d.row_at[i + 1] - at;
-        const int32_t tree = gn_draw_tree(d, i);
         gn_draw_edges(t, row, d.row_known[i], k, d.choice + at, d.pos + at);
         for (int64_t e = at + t.lane; e < at + k; e += 32) {
             d.node[e] = rel.src[d.pos[e]];
             d.row_of[e] = (int32_t)i;
-            d.slot[e] = gn_draw_mark(d.type[rel.src_type], tree, d.node[e], e);
+            d.slot[e] = gn_draw_mark(d.type[rel.src_type], row.tree, d.node[e], e);
         }
     }
     GN_SERIAL(1) {
@@ -264,8 +276,9 @@ static inline int gn_sample(void *const *arg, void *stream) {
     RtDraw d = *(const RtDraw *)arg[0];
     GnDrawing g = {stream, 0};
     void *one[] = {&d};
+    if (d.pairs) gn_draw_launch(&g, gn_draw_pairs, d.most_seeds / d.n_groups, one);
     gn_draw_launch(&g, gn_draw_begin, d.most_seeds, one);
-    gn_draw_number(&g, &d, -1, d.n_rels, 1, d.most_seeds);
+    gn_draw_number(&g, &d, -1, d.n_rels, d.n_groups, d.most_seeds);
     gn_draw_launch(&g, gn_draw_seeds_at, d.most_seeds, one);
     for (int hop = 0; hop < d.n_hops; hop++) {
         void *two[] = {&d, &hop};

@@ -64,7 +64,9 @@ typedef struct {
     int64_t end;    /* of its edges */
     double at;      /* the seed's time */
     uint64_t state; /* of its draws */
-    int32_t fanout;
+    const int32_t *hidden; /* [n_hidden] ascending: sources that it does not see */
+    int64_t n_hidden;
+    int32_t fanout, tree;
     bool replace, recent, weighted;
     bool scans;   /* each edge must be looked at */
     bool timed;   /* not all are known */
@@ -78,6 +80,44 @@ GN_FN bool gn_draw_before(double t, double at, int32_t inclusive) {
 GN_FN bool gn_draw_in_time(const RtDrawRel &rel, int64_t e, double at) {
     if (rel.time && !gn_draw_before(rel.time[e], at, rel.inclusive)) return false;
     return !rel.src_time || gn_draw_before(rel.src_time[rel.src[e]], at, rel.src_inclusive);
+}
+
+/* Does the edge join the ends of a link that is to be predicted?  Earlier ones may be seen. */
+GN_FN bool gn_draw_is_hidden(const GnDrawRow &row, int64_t e) {
+    const RtDrawRel &rel = *row.rel;
+    const int32_t u = rel.src[e];
+    int64_t lo = 0, hi = row.n_hidden;
+    if (row.timed && rel.time && rel.time[e] < row.at) return false;
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if (row.hidden[mid] < u)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < row.n_hidden && row.hidden[lo] == u;
+}
+
+/* The first of hidden pairs [lo, hi) whose node is this one or a later one. */
+GN_FN int64_t gn_draw_hidden_from(const RtDraw &d, int64_t lo, int64_t hi,
+                                  unsigned long long node) {
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if (d.hide_node[mid] < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* What a seed that is an end of links does not see. */
+GN_FN void gn_draw_hide(const RtDraw &d, int type, int32_t v, GnDrawRow *row) {
+    const int64_t end = d.hide_first[type + 1];
+    const unsigned long long node = (unsigned long long)(uint32_t)row->tree << 32 | (uint32_t)v;
+    const int64_t lo = gn_draw_hidden_from(d, d.hide_first[type], end, node);
+    row->hidden = d.hide_src + lo;
+    row->n_hidden = gn_draw_hidden_from(d, lo, end, node + 1) - lo;
 }
 
 /* The end of the row's known edges in the order of time; unknown ones come last. */
@@ -100,19 +140,24 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
     const RtDrawType &type = d.type[rel.dst_type];
     const int64_t number = d.row_node[r] + i - d.row_first[r];
     const int32_t v = type.id[number], tree = type.tree ? type.tree[number] : 0;
+    const int32_t by = type.tree ? d.tree_key[tree] : 0;
     const bool by_time = (rel.time || rel.src_time) && !(rel.own && hop == 0);
     GnDrawRow row;
     row.rel = &rel;
     row.lo = rel.ptr[v];
     row.hi = row.end = rel.ptr[v + 1];
-    row.at = d.seed_time ? d.seed_time[tree] : 0;
+    row.tree = tree;
+    row.at = d.tree_time ? d.tree_time[tree] : 0;
     row.state =
-        gn_splitmix64(d.key[hop * d.n_rels + r] ^ ((uint64_t)(uint32_t)tree << 32 | (uint32_t)v));
+        gn_splitmix64(d.key[hop * d.n_rels + r] ^ ((uint64_t)(uint32_t)by << 32 | (uint32_t)v));
+    row.hidden = NULL;
+    row.n_hidden = 0;
+    if (hop == 0 && rel.hides && d.hide_first) gn_draw_hide(d, rel.dst_type, v, &row);
     row.fanout = d.fanout[hop * d.n_rels + r];
     row.recent = by_time && d.recent && row.fanout >= 0;
     row.replace = d.replace && !row.recent;
     row.weighted = rel.weight && !row.recent && row.fanout >= 0;
-    row.scans = row.weighted || (by_time && !rel.sorted);
+    row.scans = row.weighted || row.n_hidden > 0 || (by_time && !rel.sorted);
     row.timed = by_time;
     row.by_time = by_time && rel.by_time;
     if (by_time && rel.sorted && !(row.scans && row.by_time)) row.hi = gn_draw_end_of_known(row);
@@ -122,6 +167,7 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
 /* May the edge be drawn? */
 GN_FN bool gn_draw_knows(const GnDrawRow &row, int64_t e) {
     if (row.weighted && row.rel->weight[e] == 0) return false;
+    if (row.n_hidden && gn_draw_is_hidden(row, e)) return false;
     return !row.timed || gn_draw_in_time(*row.rel, e, row.at);
 }
 

@@ -1,4 +1,4 @@
-/* A queue for a thread that works ahead of the trainer's: it waits here, the trainer never does.
+/* Queues for threads that work ahead of the trainer's: they wait here, the trainer never does.
  * The driver's calls may come from several threads, each of which says for which GPU; what is the
  * trainer's own (its error, the last kernel's name) is not touched. */
 #include "cuda.h"
@@ -11,56 +11,65 @@ static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
     return rt_fail(err, st, "cuda: %s: %s", what, cudaGetErrorString(e));
 }
 
-/* Opens the stream beside the steps, on which batches are drawn. */
-gnnc_status rt_cuda_side_open(RtDevice *d) {
+gnnc_status rt_cuda_side_open(RtDevice *d, void **queue) {
     Cuda *c = rt_cuda_of(d);
-    if (c->side) return GNNC_OK;
-    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->side_done, cudaEventDisableTiming));
-    CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &c->side));
+    CudaSide *s = RT_NEW(&d->x->rt->pool, CudaSide);
+    *queue = NULL;
+    if (!s) return rt_fail_nomem(&d->x->rt->err, "a queue of the device's");
+    s->next = c->sides;
+    *queue = c->sides = s;
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&s->done, cudaEventDisableTiming));
+    CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &s->stream));
     return GNNC_OK;
 }
 
-void rt_cuda_side_close(Cuda *c) {
-    if (c->side) cudaStreamDestroy(c->side);
-    if (c->side_done) cudaEventDestroy(c->side_done);
+void rt_cuda_side_close(RtDevice *d, void *queue) {
+    CudaSide *s = queue, **at = &rt_cuda_of(d)->sides;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+    if (s->stream) cudaStreamDestroy(s->stream);
+    if (s->done) cudaEventDestroy(s->done);
+    rt_pool_drop(&d->x->rt->pool, s);
 }
 
-/* The queue, for a thread that may not have worked with its GPU before. */
-static cudaStream_t side_of(RtDevice *d) {
+/* The queue's stream, for a thread that may not have worked with its GPU before. */
+static cudaStream_t stream_of(RtDevice *d, void *queue) {
     d->ops->enter(d);
-    return rt_cuda_of(d)->side;
+    return ((CudaSide *)queue)->stream;
 }
 
-/* Copies n bytes in the side stream. */
-static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n, enum cudaMemcpyKind kind,
-                        RtError *err) {
+/* Copies n bytes in the queue. */
+static gnnc_status copy(RtDevice *d, void *queue, void *to, const void *from, size_t n,
+                        enum cudaMemcpyKind kind, RtError *err) {
     if (n == 0) return GNNC_OK;
-    cudaError_t e = cudaMemcpyAsync(to, from, n, kind, side_of(d));
+    cudaError_t e = cudaMemcpyAsync(to, from, n, kind, stream_of(d, queue));
     return e == cudaSuccess ? GNNC_OK : failed(e, "a copy beside the queue", err);
 }
 
-gnnc_status rt_cuda_side_upload(RtDevice *d, void *to, const void *from, size_t n, RtError *err) {
-    return copy(d, to, from, n, cudaMemcpyHostToDevice, err);
+gnnc_status rt_cuda_side_upload(RtDevice *d, void *queue, void *to, const void *from, size_t n,
+                                RtError *err) {
+    return copy(d, queue, to, from, n, cudaMemcpyHostToDevice, err);
 }
 
-gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_t n, RtError *err) {
-    return copy(d, to, from, n, cudaMemcpyDeviceToHost, err);
+gnnc_status rt_cuda_side_download(RtDevice *d, void *queue, void *to, const void *from, size_t n,
+                                  RtError *err) {
+    return copy(d, queue, to, from, n, cudaMemcpyDeviceToHost, err);
 }
 
-gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
+gnnc_status rt_cuda_side_launch(RtDevice *d, void *queue, rt_device_kernel *k, const char *name,
                                 void *const *arg, RtError *err) {
-    cudaError_t e = (cudaError_t)k(arg, NULL, side_of(d));
+    cudaError_t e = (cudaError_t)k(arg, NULL, stream_of(d, queue));
     return e == cudaSuccess ? GNNC_OK : failed(e, name, err);
 }
 
-gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err) {
-    cudaError_t e = cudaMemsetAsync(p, 0, n, side_of(d));
+gnnc_status rt_cuda_side_clear(RtDevice *d, void *queue, void *p, size_t n, RtError *err) {
+    cudaError_t e = cudaMemsetAsync(p, 0, n, stream_of(d, queue));
     return e == cudaSuccess ? GNNC_OK : failed(e, "memory beside the queue", err);
 }
 
-gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err) {
-    Cuda *c = rt_cuda_of(d);
-    cudaError_t e = cudaEventRecord(c->side_done, side_of(d));
-    if (e == cudaSuccess) e = rt_cuda_await(c->side_done);
+gnnc_status rt_cuda_side_wait(RtDevice *d, void *queue, RtError *err) {
+    CudaSide *s = queue;
+    cudaError_t e = cudaEventRecord(s->done, stream_of(d, queue));
+    if (e == cudaSuccess) e = rt_cuda_await(s->done);
     return e == cudaSuccess ? GNNC_OK : failed(e, "work beside the queue", err);
 }

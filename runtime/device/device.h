@@ -95,17 +95,19 @@ typedef struct RtDeviceOps {
     gnnc_status (*lane_begin)(RtDevice *d, int lane);
     gnnc_status (*lane_copy)(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes);
     gnnc_status (*lane_end)(RtDevice *d, int lane);
-    /* A queue beside both, for one thread at a time that is not the trainer's: failures are its
-     * own. Memory of the host is page-locked.  wait: until the side's work is done. */
-    gnnc_status (*side_open)(RtDevice *d);
-    gnnc_status (*side_upload)(RtDevice *d, void *to, const void *from, size_t n_bytes,
+    /* Queues beside both, each for one thread at a time, mostly not the trainer's: failures are its
+     * own. Memory of the host is page-locked.  wait: until the queue's work is done; close: when it
+     * is. */
+    gnnc_status (*side_open)(RtDevice *d, void **queue);
+    void (*side_close)(RtDevice *d, void *queue);
+    gnnc_status (*side_upload)(RtDevice *d, void *queue, void *to, const void *from, size_t n_bytes,
                                RtError *err);
-    gnnc_status (*side_download)(RtDevice *d, void *to, const void *from, size_t n_bytes,
-                                 RtError *err);
-    gnnc_status (*side_launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg,
-                               RtError *err);
-    gnnc_status (*side_clear)(RtDevice *d, void *p, size_t n_bytes, RtError *err);
-    gnnc_status (*side_wait)(RtDevice *d, RtError *err);
+    gnnc_status (*side_download)(RtDevice *d, void *queue, void *to, const void *from,
+                                 size_t n_bytes, RtError *err);
+    gnnc_status (*side_launch)(RtDevice *d, void *queue, rt_device_kernel *k, const char *name,
+                               void *const *arg, RtError *err);
+    gnnc_status (*side_clear)(RtDevice *d, void *queue, void *p, size_t n_bytes, RtError *err);
+    gnnc_status (*side_wait)(RtDevice *d, void *queue, RtError *err);
     /* Devices of processes that train together, each another one, send each other memory beside the
      * queue.  version: of the library by which they do; 0: it is not there.  id: of a new group;
      * one process makes it.  open: joins the group, with all others.  share: the n numbers `at` of

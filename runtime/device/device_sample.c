@@ -3,6 +3,7 @@
  * A slot is one block on both sides, laid out alike:
  *
  *     asked    tables of pointers, keys, fan-outs, seeds     crosses to the device, one copy
+ *     seeds    where the device chooses them
  *     sizes    of nodes and edges by hops, seeds' numbers    crosses back, one copy, then the
  *     arrays   ids; pointers, ends and places of edges       parts of the arrays that are filled
  *
@@ -11,14 +12,14 @@
 
 #include "device_sample_impl.h"
 #include "runtime/device/device_maps.h"
-#include "runtime/sample/sample_key.h"
 
 /* Why the device cannot draw the program's batches, in words; NULL: it can. */
 const char *rt_device_sampler_lacks(const rt_program *p) {
     const rt_sampling *s = &p->sampling;
-    if (!s->batch || s->seeds != RT_SEEDS_ROWS || s->n_hops == 0)
-        return "batches are not of rows and their neighbours";
-    if (s->train_links != RT_LINKS_NONE) return "batches are of links";
+    bool links = s->train_links != RT_LINKS_NONE;
+    if (!s->batch || (!links && s->seeds != RT_SEEDS_ROWS) || s->n_hops == 0)
+        return "batches are not of rows or links and their neighbours";
+    if (s->train_links == RT_LINKS_QUERIES) return "batches are of queries";
     if (s->edges != RT_EDGES_DIRECTIONAL) return "batches have more edges than were drawn";
     return p->device_sample ? NULL : "the program has no kernels for it";
 }
@@ -40,11 +41,15 @@ static RtDrawRel described(const RtDeviceSampler *s, int r) {
                        .ptr = has->ptr,
                        .src = has->src,
                        .id = rel->id ? has->id : NULL,
+                       .weight = has->weight,
+                       .time = has->time,
+                       .by_time = has->by_time,
                        .src_time = s->of[rel->src_type].time,
                        .inclusive = rel->inclusive,
                        .src_inclusive = s->g.type[rel->src_type].inclusive,
                        .sorted = s->spec.temporal && rel->time_sorted,
-                       .own = rel->own};
+                       .own = rel->own,
+                       .hides = rel->hides};
 }
 
 static const int32_t *by_time_of(const RtDeviceSampler *s, const RtSampleRel *rel) {
@@ -64,7 +69,7 @@ static bool scans(const RtDeviceSampler *s) {
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
         bool by_time = time_of(s, rel) || src_time_of(s, rel);
-        any |= rel->weight || (by_time && !described(s, r).sorted);
+        any |= rel->weight || rel->hides || (by_time && !described(s, r).sorted);
     }
     return any;
 }
@@ -87,7 +92,7 @@ static void lay_graph(RtDeviceSampler *s, RtLay *l, char *base) {
     }
     s->marks_bytes = l->used;
     for (int t = 0; t < s->g.n_types; t++)
-        if (s->spec.temporal && s->g.type[t].time) LAY(s->of[t].time, s->g.type[t].n);
+        if (!s->like && s->spec.temporal && s->g.type[t].time) LAY(s->of[t].time, s->g.type[t].n);
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
         RtDrawRel *to = &s->graph[r];
@@ -95,22 +100,42 @@ static void lay_graph(RtDeviceSampler *s, RtLay *l, char *base) {
         if (!to->ptr) LAY(to->ptr, s->g.type[rel->dst_type].n + 1);
         if (!to->src) LAY(to->src, rel->n_edges);
         if (!to->id && rel->id) LAY(to->id, rel->n_edges);
-        if (rel->weight) LAY(to->weight, rel->n_edges);
-        if (time_of(s, rel)) LAY(to->time, rel->n_edges);
-        if (by_time_of(s, rel)) LAY(to->by_time, rel->n_edges);
+        if (!to->weight && rel->weight) LAY(to->weight, rel->n_edges);
+        if (!to->time && time_of(s, rel)) LAY(to->time, rel->n_edges);
+        if (!to->by_time && by_time_of(s, rel)) LAY(to->by_time, rel->n_edges);
     }
+}
+
+/* Lays out what is read of links where negatives are chosen. */
+static void lay_links(RtDeviceSampler *s, RtLay *l, char *base) {
+    const RtLinks *links = s->links;
+    RtDrawLinks *to = &s->ends;
+    if (!links) return;
+    const int64_t n_nodes[2] = {links->rel->n_src, links->rel->n_dst}, n = links->rel->n_edges;
+    for (int k = 0; k < 2; k++) {
+        to->end[k] = s->ends_has[k];
+        if (!to->end[k]) LAY(to->end[k], n);
+        if (s->how.when && s->how.since[k]) LAY(to->since[k], n_nodes[k]);
+    }
+    if (s->how.when) LAY(to->when, n);
+    if (!s->how.avoid) return;
+    LAY(to->by_query, n);
+    LAY(to->split, n);
+    LAY(to->kind, n);
+    LAY(to->query, links->n_queries + 1);
+    LAY(to->of_source, n_nodes[0] + 1);
 }
 
 /* Lays out what a batch is drawn in. */
 static void lay_draw(RtDeviceSampler *s, RtLay *l, char *base) {
     RtDraw *d = &s->draw;
     const RtDrawMost *m = &s->most;
-    int64_t entries = m->drawn > s->n_seeds ? m->drawn : s->n_seeds;
+    int64_t seeds = s->n_groups * s->n_seeds, entries = m->drawn > seeds ? m->drawn : seeds;
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
     LAY(d->row_node, s->g.n_rels);
-    LAY(d->drawn_first, s->g.n_rels + 2);
-    LAY(d->new_at, s->g.n_rels + 1);
+    LAY(d->drawn_first, s->g.n_rels + s->n_groups + 1);
+    LAY(d->new_at, s->g.n_rels + s->n_groups);
     LAY(d->edges_at, s->g.n_rels);
     LAY(d->part, RT_DRAW_PARTS);
     LAY(d->row_at, m->rows + 1);
@@ -130,6 +155,7 @@ static void lay_draw(RtDeviceSampler *s, RtLay *l, char *base) {
 static size_t layout_workspace(RtDeviceSampler *s, char *base) {
     RtLay l = {.align = s->d->ops->align};
     lay_graph(s, &l, base);
+    lay_links(s, &l, base);
     lay_draw(s, &l, base);
     return l.used;
 }
@@ -139,8 +165,14 @@ static size_t layout_workspace(RtDeviceSampler *s, char *base) {
 static gnnc_status find_graph(RtDeviceSampler *s, const int *space) {
     RtExec *x = s->d->x;
     gnnc_status st = GNNC_OK;
+    for (int t = 0; t < s->g.n_types && s->like; t++) s->of[t].time = s->like->of[t].time;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
+        if (s->like) {
+            const RtDrawRel *of = &s->like->graph[r];
+            s->has[r] = (RtDrawHas){of->ptr, of->src, of->id, of->weight, of->time, of->by_time};
+            continue;
+        }
         RtRelation kept = rt_device_relation_kept(x, space[r]);
         RtDrawHas *has = &s->has[r];
         TRY(st, rt_device_has(x, rel->ptr, &has->ptr));
@@ -151,6 +183,20 @@ static gnnc_status find_graph(RtDeviceSampler *s, const int *space) {
         if (kept.id) has->id = kept.id;
     }
 out:
+    return st;
+}
+
+/* The ends of links: buffers, or what was kept of their relation. */
+static gnnc_status find_links(RtDeviceSampler *s, int base) {
+    if (!s->links) return GNNC_OK;
+    RtExec *x = s->d->x;
+    const RtRelation kept = rt_device_relation_kept(x, base), *rel = s->links->rel;
+    const int32_t *const there[2] = {kept.src, kept.dst}, *const here[2] = {rel->src, rel->dst};
+    gnnc_status st = GNNC_OK;
+    for (int k = 0; k < 2 && st == GNNC_OK; k++) {
+        st = rt_device_has(x, here[k], &s->ends_has[k]);
+        if (there[k]) s->ends_has[k] = there[k];
+    }
     return st;
 }
 
@@ -172,16 +218,39 @@ static gnnc_status upload_graph(RtDeviceSampler *s) {
         TRY(st, bring(s, has->ptr, to->ptr, rel->ptr, n_dst + 1, sizeof *to->ptr));
         TRY(st, bring(s, has->src, to->src, rel->src, n, sizeof *to->src));
         TRY(st, bring(s, has->id, to->id, rel->id, n, sizeof *to->id));
-        TRY(st, bring(s, NULL, to->weight, rel->weight, n, sizeof *to->weight));
-        TRY(st, bring(s, NULL, to->time, time_of(s, rel), n, sizeof *to->time));
-        TRY(st, bring(s, NULL, to->by_time, by_time_of(s, rel), n, sizeof *to->by_time));
+        TRY(st, bring(s, has->weight, to->weight, rel->weight, n, sizeof *to->weight));
+        TRY(st, bring(s, has->time, to->time, time_of(s, rel), n, sizeof *to->time));
+        TRY(st, bring(s, has->by_time, to->by_time, by_time_of(s, rel), n, sizeof *to->by_time));
     }
     for (int t = 0; t < s->g.n_types; t++) {
         const RtSampleType *type = &s->g.type[t];
         const RtDrawType *to = &s->of[t];
-        if (to->time) TRY(st, bring(s, NULL, to->time, type->time, type->n, sizeof *to->time));
+        if (to->time) TRY(st, bring(s, s->like, to->time, type->time, type->n, sizeof *to->time));
     }
-    st = s->d->ops->wait(s->d); /* what comes is in another queue */
+out:
+    return st;
+}
+
+/* And what it reads of links. */
+static gnnc_status upload_links(RtDeviceSampler *s) {
+    const RtLinks *l = s->links;
+    const RtDrawLinks *to = &s->ends;
+    gnnc_status st = GNNC_OK;
+    if (!l) return st;
+    const int64_t n_nodes[2] = {l->rel->n_src, l->rel->n_dst}, n = l->rel->n_edges;
+    const int32_t *const end[2] = {l->rel->src, l->rel->dst};
+    for (int k = 0; k < 2; k++) {
+        TRY(st, bring(s, s->ends_has[k], to->end[k], end[k], n, sizeof *end[k]));
+        if (to->since[k])
+            TRY(st, bring(s, NULL, to->since[k], s->how.since[k], n_nodes[k], sizeof(double)));
+    }
+    if (to->when) TRY(st, bring(s, NULL, to->when, s->how.when, n, sizeof *to->when));
+    if (!to->by_query) goto out;
+    TRY(st, bring(s, NULL, to->by_query, l->by_query, n, sizeof *to->by_query));
+    TRY(st, bring(s, NULL, to->split, l->split, n, sizeof *to->split));
+    TRY(st, bring(s, NULL, to->kind, l->kind, n, sizeof *to->kind));
+    TRY(st, bring(s, NULL, to->query, l->query, l->n_queries + 1, sizeof *to->query));
+    st = bring(s, NULL, to->of_source, l->of_source, n_nodes[0] + 1, sizeof *to->of_source);
 out:
     return st;
 }
@@ -192,7 +261,7 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
     const RtDrawLayout *a = &s->at;
     RtDrawType *type = (void *)(slot->host + a->types);
     RtDrawRel *rel = (void *)(slot->host + a->rels);
-    memset(slot->host, 0, a->asked_end);
+    memset(slot->host, 0, a->seed_end);
     for (int t = 0; t < s->g.n_types; t++) {
         type[t] = s->of[t];
         type[t].id = (void *)(slot->there + a->id[t]);
@@ -206,7 +275,8 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
         rel[r].to_pos = (void *)(slot->there + a->pos[r]);
         rel[r].to_id = (void *)(slot->there + a->names[r]);
     }
-    rel[s->g.n_rels] = (RtDrawRel){.src_type = s->type, .dst_type = s->type};
+    for (int g = 0; g < s->n_groups; g++)
+        rel[s->g.n_rels + g] = (RtDrawRel){.src_type = s->type[g], .dst_type = s->type[g]};
     if (s->g.n_rels)
         memcpy(slot->host + a->fanout, s->spec.fanout,
                (size_t)(s->spec.how.n_hops * s->g.n_rels) * sizeof *s->spec.fanout);
@@ -231,8 +301,11 @@ static gnnc_status take_memory(RtDeviceSampler *s) {
         s->slot[i].host = host;
         write_tables(s, &s->slot[i]);
     }
-    d->sampler_bytes = all;
-    st = upload_graph(s);
+    s->n_bytes = all;
+    d->sampler_bytes += all;
+    TRY(st, upload_graph(s));
+    TRY(st, upload_links(s));
+    st = d->ops->wait(d); /* what comes is in another queue */
 out:
     if (st == GNNC_E_NOMEM)
         rt_fail(
@@ -243,30 +316,37 @@ out:
     return st;
 }
 
+static bool hides_any(const RtDeviceSampler *s) {
+    for (int r = 0; r < s->g.n_rels; r++)
+        if (s->g.rel[r].hides) return true;
+    return false;
+}
+
 /* Builds the sampler's tables, memory and copy of the graph. */
-static gnnc_status make(RtDeviceSampler *s, const int *space) {
+static gnnc_status make(RtDeviceSampler *s, const RtDeviceSamplerSpec *spec) {
     RtError *err = &s->d->x->rt->err;
     gnnc_status st;
     s->of = RT_NEWN(&s->pool, RtDrawType, s->g.n_types);
     s->graph = RT_NEWN(&s->pool, RtDrawRel, s->g.n_rels + 1);
+    bool hides = hides_any(s);
+    if (hides) s->hidden = RT_NEWN(&s->pool, RtDrawHidden, 2 * s->n_trees + 1);
     s->slot = RT_NEWN(&s->pool, RtDrawSlot, s->n_slots);
     s->has = RT_NEWN(&s->pool, RtDrawHas, s->g.n_rels + 1);
-    if (!s->of || !s->graph || !s->slot || !s->has) return rt_fail_nomem(err, "a sampler");
+    if (!s->of || !s->graph || !s->slot || !s->has || (hides && !s->hidden))
+        return rt_fail_nomem(err, "a sampler");
     TRY(st, rt_draw_bound(s, err));
     TRY(st, rt_draw_lay_slot(s, err));
-    TRY(st, s->d->ops->side_open(s->d));
-    TRY(st, find_graph(s, space));
+    TRY(st, s->d->ops->side_open(s->d, &s->queue));
+    TRY(st, find_graph(s, spec->space));
+    TRY(st, find_links(s, spec->base));
     s->draw.scans = scans(s);
     st = take_memory(s);
 out:
     return st;
 }
 
-/* Makes a sampler that draws batches of at most n_seeds rows of a node type on the device, with
- * n_slots of them at a time. */
-gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSampleGraph *g,
-                                  const int *space, const RtSampleSpec *spec, int type,
-                                  int64_t n_seeds, int n_slots) {
+gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x,
+                                  const RtDeviceSamplerSpec *spec) {
     RtPool pool;
     *out = NULL;
     rt_pool_init(&pool, &x->rt->pool.from);
@@ -275,12 +355,17 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSamp
     *s = (RtDeviceSampler){.pool = pool,
                            .d = x->rt->device,
                            .kernel = x->program->device_sample,
-                           .g = *g,
-                           .spec = *spec,
-                           .type = type,
-                           .n_slots = n_slots,
-                           .n_seeds = n_seeds};
-    gnnc_status st = make(s, space);
+                           .g = *spec->g,
+                           .spec = *spec->how,
+                           .n_groups = spec->n_groups,
+                           .type = {spec->type[0], spec->type[1]},
+                           .n_slots = spec->n_slots,
+                           .n_seeds = spec->n_seeds,
+                           .n_trees = spec->n_trees,
+                           .like = spec->like,
+                           .links = spec->links,
+                           .how = spec->negatives};
+    gnnc_status st = make(s, spec);
     if (st == GNNC_OK)
         *out = s;
     else
@@ -297,12 +382,26 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
         d->ops->release(d, s->slot[i].there);
     }
     d->ops->release(d, s->work);
-    d->sampler_bytes = 0;
+    if (s->queue) d->ops->side_close(d, s->queue);
+    d->sampler_bytes -= s->n_bytes;
     RtPool pool = s->pool; /* s itself goes away with it */
     rt_pool_free(&pool);
 }
 
 /* ---- a batch -------- */
+static RtDrawLinks links_of(const RtDeviceSampler *s) {
+    RtDrawLinks l = s->ends;
+    if (!s->links) return l;
+    l.n_nodes[0] = s->links->rel->n_src;
+    l.n_nodes[1] = s->links->rel->n_dst;
+    l.either = s->how.how == RT_NEG_SIDE;
+    l.both = s->how.how == RT_NEG_BOTH;
+    l.side = s->how.how != RT_NEG_HEAD;
+    l.first = s->how.first;
+    l.last = s->how.last;
+    return l;
+}
+
 /* The arguments of the kernels that draw a batch into the slot. */
 static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
@@ -318,32 +417,34 @@ static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     d.n_seeds = (const void *)(slot->there + a->n_seeds);
     d.key = (const void *)(slot->there + a->key);
     d.fanout = (const void *)(slot->there + a->fanout);
-    d.seed = (const void *)(slot->there + a->seed);
-    if (s->spec.temporal) d.seed_time = (const void *)(slot->there + a->seed_time);
+    d.n_groups = s->n_groups;
+    d.seed = (void *)(slot->there + a->seed);
+    if (s->spec.how.disjoint) {
+        d.seed_tree = (const void *)(slot->there + a->seed_tree);
+        d.tree_key = (const void *)(slot->there + a->tree_key);
+    }
+    if (s->spec.temporal) d.tree_time = (const void *)(slot->there + a->tree_time);
+    if (s->hidden) {
+        d.hide_first = (const void *)(slot->there + a->hide_first);
+        d.hide_node = (const void *)(slot->there + a->hide_node);
+        d.hide_src = (const void *)(slot->there + a->hide_src);
+    }
+    d.pairs = s->links != NULL;
+    d.links = links_of(s);
+    d.n_links = (const void *)(slot->there + a->n_links);
+    d.negative_key = (const void *)(slot->there + a->negative_key);
+    d.edge = (const void *)(slot->there + a->edge);
     d.n_nodes = (void *)(slot->there + a->sizes);
     d.node_end = d.n_nodes + d.n_types;
     d.n_edges = d.node_end + d.n_types * n_ends;
     d.edge_end = d.n_edges + d.n_rels;
     d.seed_at = (void *)(slot->there + a->seed_at);
-    d.most_seeds = s->n_seeds;
+    d.most_seeds = s->n_groups * s->n_seeds;
     d.most_rows = s->most.rows;
     d.most_drawn = s->most.drawn;
     d.most_nodes = s->most.all_nodes;
     d.most_dst = s->most.all_ends;
     return d;
-}
-
-/* Writes the request for a batch to the slot: random keys of each hop and relation, and the seeds.
- */
-static void ask(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
-                const RtSeeds *seeds) {
-    uint64_t *key = (void *)(slot->host + s->at.key);
-    for (int i = 0; i < s->spec.how.n_hops * s->g.n_rels; i++)
-        key[i] = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_HOP + (uint64_t)i);
-    memcpy(slot->host + s->at.n_seeds, &seeds->n, sizeof seeds->n);
-    memcpy(slot->host + s->at.seed, seeds->id, (size_t)seeds->n * sizeof *seeds->id);
-    if (s->spec.temporal)
-        memcpy(slot->host + s->at.seed_time, seeds->time, (size_t)seeds->n * sizeof *seeds->time);
 }
 
 static void *at_host(const RtDrawSlot *slot, size_t offset) {
@@ -353,6 +454,7 @@ static void *at_host(const RtDrawSlot *slot, size_t offset) {
 /* Fills in the sizes of the batch, and the places in the slot where its arrays will be. */
 static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
                  int64_t n_seeds, RtBatch *b) {
+    int32_t *seed_at = at_host(slot, s->at.seed_at);
     const RtDrawLayout *a = &s->at;
     int64_t n_ends = s->spec.how.n_hops + 1;
     const int64_t *n_nodes = at_host(slot, a->sizes), *node_end = n_nodes + b->n_types;
@@ -361,9 +463,11 @@ static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampl
     b->growth.roomy = b->first_epoch == at->epoch + 1;
     b->number = (int64_t)at->batch;
     b->by_hop = true;
-    b->n_groups = 1;
-    b->n_seeds[0] = n_seeds;
-    b->seed[0] = at_host(slot, a->seed_at);
+    b->n_groups = s->n_groups;
+    for (int g = 0; g < s->n_groups; g++) {
+        b->n_seeds[g] = n_seeds;
+        b->seed[g] = seed_at + g * n_seeds;
+    }
     for (int t = 0; t < b->n_types; t++) {
         b->nodes[t].n = n_nodes[t];
         b->nodes[t].id = at_host(slot, a->id[t]);
@@ -386,7 +490,8 @@ static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampl
 
 static gnnc_status read_back(const RtDeviceSampler *s, const RtDrawSlot *slot, size_t at, int64_t n,
                              size_t size, RtError *err) {
-    return s->d->ops->side_download(s->d, slot->host + at, slot->there + at, (size_t)n * size, err);
+    return s->d->ops->side_download(s->d, s->queue, slot->host + at, slot->there + at,
+                                    (size_t)n * size, err);
 }
 
 /* Copies the drawn nodes and edges of a batch from the device to the slot's memory on the host. */
@@ -407,41 +512,39 @@ static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot,
         TRY(st, read_back(s, slot, a->pos[r], n, sizeof(int64_t), err));
         if (b->edges[r].id) TRY(st, read_back(s, slot, a->names[r], n, sizeof(int32_t), err));
     }
-    st = s->d->ops->side_wait(s->d, err);
+    st = s->d->ops->side_wait(s->d, s->queue, err);
 out:
     return st;
 }
 
+static const double *tree_times(const RtDeviceSampler *s, const RtDrawSlot *slot) {
+    return at_host(slot, s->at.tree_time);
+}
+
 /* Draws one batch on the device into slot `number` and brings it to the host, where b refers to it.
  * It is the batch that the host would draw. */
-gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
-                             int number, RtBatch *b, RtError *err) {
+gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *groups,
+                             const RtDrawnPairs *pairs, int number, RtBatch *b, RtError *err) {
     const RtDeviceOps *ops = s->d->ops;
     const RtDrawSlot *slot = &s->slot[number];
     const RtDrawLayout *a = &s->at;
     RtDraw draw = draw_of(s, slot);
     void *const arg[] = {&draw};
     gnnc_status st;
-    if (seeds->n < 0 || seeds->n > s->n_seeds)
-        return rt_fail(err, GNNC_E_RANGE, "%lld seeds: a batch has at most %lld",
-                       (long long)seeds->n, (long long)s->n_seeds);
-    if (seeds->tree || seeds->key || seeds->n_links)
-        return rt_fail(err, GNNC_E_ARG, "a device draws for seeds that are trees of their own");
-    if (s->spec.temporal && !seeds->time)
-        return rt_fail(err, GNNC_E_ARG, "temporal sampling needs the times of the seeds");
-    ask(s, slot, at, seeds);
-    if (s->unfinished) TRY(st, ops->side_clear(s->d, s->work, s->marks_bytes, err));
+    bool unfinished = s->unfinished;
+    TRY(st, rt_draw_ask(s, slot, at, groups, pairs, err));
     s->unfinished = true;
-    TRY(st, ops->side_upload(s->d, slot->there, slot->host, a->asked_end, err));
-    TRY(st, ops->side_launch(s->d, s->kernel, "sampling", arg, err));
-    TRY(st, ops->side_download(s->d, slot->host + a->sizes, slot->there + a->sizes,
+    if (unfinished) TRY(st, ops->side_clear(s->d, s->queue, s->work, s->marks_bytes, err));
+    TRY(st, ops->side_upload(s->d, s->queue, slot->there, slot->host, a->asked_end, err));
+    TRY(st, ops->side_launch(s->d, s->queue, s->kernel, "sampling", arg, err));
+    TRY(st, ops->side_download(s->d, s->queue, slot->host + a->sizes, slot->there + a->sizes,
                                a->sizes_end - a->sizes, err));
-    TRY(st, ops->side_wait(s->d, err));
+    TRY(st, ops->side_wait(s->d, s->queue, err));
     s->unfinished = false;
-    fill(s, slot, at, seeds->n, b);
+    fill(s, slot, at, groups->n, b);
     TRY(st, read_arrays(s, slot, b, err));
-    if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, seeds->time, b, err);
+    if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, tree_times(s, slot), b, err);
 out:
-    if (s->unfinished) ops->side_wait(s->d, NULL); /* nothing reads the slot any more */
+    if (s->unfinished) ops->side_wait(s->d, s->queue, NULL); /* nothing reads the slot any more */
     return st;
 }

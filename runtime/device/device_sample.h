@@ -1,4 +1,4 @@
-/* Batches of neighbours drawn by a device (cuda/sample.h): those of rt_sample_nodes(), in every
+/* Batches of neighbours drawn by a device (cuda/sample.h): those of rt_sample_groups(), in every
  * array.  The graph's arrays are those that the trainer's maps have there, and copies of what these
  * lack; all memory is taken when the sampler is made, for the largest batch that fan-outs and the
  * graph allow.  Used by one thread at a time, which waits
@@ -6,6 +6,7 @@
 #ifndef RUNTIME_DEVICE_SAMPLE_H
 #define RUNTIME_DEVICE_SAMPLE_H
 
+#include "runtime/batch/links.h"
 #include "runtime/device/device.h"
 #include "runtime/sample/sample.h"
 
@@ -14,19 +15,48 @@ typedef struct RtDeviceSampler RtDeviceSampler;
 /* Why a program's batches cannot be drawn there; NULL = they can. */
 const char *rt_device_sampler_lacks(const rt_program *p);
 
-/* For batches of at most n_seeds rows of node type `type`, in n_slots slots.  space [n_rels]: of
- * each relation of the graph, in the program.  The graph must outlive the sampler.  GNNC_E_RANGE
- * where a hop might have 2^31 edges; GNNC_E_NOMEM names the memory that was asked for.  Failures
- * are the trainer's (x->rt->err). */
-gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSampleGraph *g,
-                                  const int *space, const RtSampleSpec *spec, int type,
-                                  int64_t n_seeds, int n_slots);
+/* How negatives are drawn, whatever the batch. */
+typedef struct RtDrawnNegatives {
+    rt_negative how;
+    bool avoid; /* edges of the splits first .. last */
+    int first, last;
+    const double *when, *since[2]; /* RtNegatives */
+} RtDrawnNegatives;
+
+typedef struct RtDeviceSamplerSpec {
+    const RtSampleGraph *g; /* must outlive the sampler */
+    const int *space;       /* [n_rels] of each relation of the graph, in the program */
+    const RtSampleSpec *how;
+    int n_groups, type[2]; /* of seeds */
+    int64_t n_seeds;       /* of a group, at most */
+    int64_t n_trees;       /* trees at most; or, where links are hidden, links */
+    int n_slots;
+    const RtDeviceSampler *like; /* of the same graph, for the arrays that it has there, and must
+                                    outlive this one; NULL: there is none */
+    /* Links around which it draws, with negatives that it chooses; NULL: seeds are given.  They
+     * must outlive it; `base` is their space. */
+    const RtLinks *links;
+    int base;
+    RtDrawnNegatives negatives;
+} RtDeviceSamplerSpec;
+
+/* GNNC_E_RANGE where a hop might have 2^31 edges; GNNC_E_NOMEM names the memory that was asked for.
+ * Failures are the trainer's (x->rt->err). */
+gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x,
+                                  const RtDeviceSamplerSpec *spec);
 void rt_device_sampler_free(RtDeviceSampler *s); /* NULL is fine */
 
-/* As rt_sample_nodes() of seeds of which each is its own tree (GNNC_E_ARG: trees, their keys and
- * links are not drawn here); arrays of `out` lie in the slot's memory until its next batch. */
-gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
-                             int slot, RtBatch *out, RtError *err);
+/* Edges of the links, then k negatives of each by a key, as of rt_links_pairs(). */
+typedef struct RtDrawnPairs {
+    int64_t n, k;
+    const int32_t *edge;
+    uint64_t key;
+} RtDrawnPairs;
+
+/* As rt_sample_groups(); with pairs, the groups are their ends, whatever ids they have.  Arrays of
+ * `out` lie in the slot's memory until its next batch. */
+gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *groups,
+                             const RtDrawnPairs *pairs, int slot, RtBatch *out, RtError *err);
 
 /* Proves that what it drew is what the host draws, array by array: GNNC_E_ASSERT names the first
  * that differs. */

@@ -40,9 +40,11 @@ gnnc_status rt_device_sample_check(const RtDeviceSampler *s, const RtBatch *a, c
                                     a->nodes[s->g.rel[r].dst_type].n)))
             return rt_fail(err, GNNC_E_ASSERT, "batch %lld: '%s': other %s on the device",
                            (long long)a->number, s->g.rel[r].name, what);
-    if (a->n_seeds[0] == b->n_seeds[0] &&
-        same(a->seed[0], b->seed[0], a->n_seeds[0], sizeof *a->seed[0]))
-        return GNNC_OK;
+    bool seeds = a->n_groups == b->n_groups;
+    for (int g = 0; g < a->n_groups && seeds; g++)
+        seeds = a->n_seeds[g] == b->n_seeds[g] &&
+                same(a->seed[g], b->seed[g], a->n_seeds[g], sizeof *a->seed[g]);
+    if (seeds) return GNNC_OK;
     return rt_fail(err, GNNC_E_ASSERT, "batch %lld: other numbers of seeds on the device",
                    (long long)a->number);
 }

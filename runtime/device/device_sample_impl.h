@@ -5,10 +5,10 @@
 #include "device_sample.h"
 #include "runtime/cuda/sample_list.h"
 
-/* Arrays of a relation that were there before; those that are not, NULL, are the sampler's own, as
- * weights and times are: columns are nobody's index arrays. */
+/* Arrays of a relation that were there before; those that are not, NULL, are the sampler's own.
+ * Weights and times are columns, which are nobody's index arrays: another sampler's, or its own. */
 typedef struct RtDrawHas {
-    const void *ptr, *src, *id;
+    const void *ptr, *src, *id, *weight, *time, *by_time;
 } RtDrawHas;
 
 typedef struct RtDrawSlot {
@@ -17,7 +17,9 @@ typedef struct RtDrawSlot {
 
 /* Offsets in a slot. */
 typedef struct RtDrawLayout {
-    size_t types, rels, n_seeds, key, fanout, seed, seed_time, asked_end;
+    size_t types, rels, n_seeds, key, fanout, seed_tree, tree_key, tree_time;
+    size_t hide_first, hide_node, hide_src, n_links, negative_key, edge;
+    size_t seed, seed_end, asked_end; /* asked_end: before or behind the seeds */
     size_t sizes, seed_at, sizes_end;
     size_t *id, *tree;                     /* [n_types] */
     size_t *ptr, *src, *dst, *pos, *names; /* [n_rels] */
@@ -33,14 +35,27 @@ typedef struct RtDrawMost {
     int64_t all_nodes, all_ends; /* of all types; ends of all relations */
 } RtDrawMost;
 
+/* Of a node of a type: a source that it does not see. */
+typedef struct RtDrawHidden {
+    int type;
+    int32_t src;
+    uint64_t node; /* tree << 32 | its row */
+} RtDrawHidden;
+
 struct RtDeviceSampler {
     RtPool pool;
     RtDevice *d;
+    void *queue;
     rt_device_kernel *kernel;
     RtSampleGraph g; /* borrowed */
     RtSampleSpec spec;
-    int type, n_slots;
-    int64_t n_seeds;
+    int n_groups, type[RT_DRAW_GROUPS], n_slots;
+    int64_t n_seeds, n_trees;    /* of a group; of trees, or links */
+    const RtDeviceSampler *like; /* whose arrays of the graph these are; NULL: its own */
+    const RtLinks *links;        /* that it chooses negatives for; NULL: seeds are given */
+    RtDrawnNegatives how;
+    RtDrawHidden *hidden; /* [2 n_trees] NULL: nothing is hidden */
+    size_t n_bytes;       /* there */
     RtDrawMost most;
     RtDrawLayout at;
     RtDrawSlot *slot;
@@ -51,6 +66,8 @@ struct RtDeviceSampler {
     RtDrawType *of;     /* [n_types] marks */
     RtDrawRel *graph;   /* [n_rels + 1] the graph there */
     RtDrawHas *has;     /* [n_rels] */
+    RtDrawLinks ends;   /* .. and of the links */
+    const void *ends_has[2];
 };
 
 /* ---- device_sample_room.c ------------------------------------------------------------------ */
@@ -69,5 +86,10 @@ static inline size_t rt_lay(RtLay *l, int64_t n, size_t size) {
 gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err);
 /* s->at. */
 gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err);
+
+/* ---- device_sample_ask.c ------------------------------------------------------------------- */
+/* What is asked for, to the slot's memory on the host. */
+gnnc_status rt_draw_ask(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
+                        const RtSeeds *groups, const RtDrawnPairs *pairs, RtError *err);
 
 #endif

@@ -26,10 +26,14 @@ static int64_t largest_degree(const RtSampleRel *r, int64_t n_dst) {
     return most;
 }
 
+static int64_t trees_of(const RtDeviceSampler *s) {
+    return s->spec.how.disjoint ? s->n_trees : 1;
+}
+
 /* The most edges of relation r that so many rows can draw with this fan-out. */
 static int64_t edges_of(const RtDeviceSampler *s, int r, int64_t rows, int32_t fanout) {
     const RtSampleRel *rel = &s->g.rel[r];
-    int64_t trees = s->spec.how.disjoint ? s->n_seeds : 1;
+    int64_t trees = trees_of(s);
     if (rows == 0 || fanout == 0) return 0;
     if (fanout >= 0 && s->spec.how.replace) return times(rows, fanout);
     int64_t each = fanout < 0 ? s->most.degree[r] : least(fanout, s->most.degree[r]);
@@ -39,7 +43,7 @@ static int64_t edges_of(const RtDeviceSampler *s, int r, int64_t rows, int32_t f
 /* One hop: rows[t] of the last one, of which `next` gets those it brings. */
 static void bound_hop(RtDeviceSampler *s, int hop, const int64_t *rows, int64_t *next) {
     RtDrawMost *m = &s->most;
-    int64_t n_rows = 0, drawn = 0, trees = s->spec.how.disjoint ? s->n_seeds : 1;
+    int64_t n_rows = 0, drawn = 0, trees = trees_of(s);
     for (int t = 0; t < s->g.n_types; t++) next[t] = 0;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
@@ -73,8 +77,11 @@ gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err) {
         return rt_fail_nomem(err, "a sampler");
     for (int r = 0; r < n_rels; r++)
         m->degree[r] = largest_degree(&s->g.rel[r], s->g.type[s->g.rel[r].dst_type].n);
-    m->nodes[s->type] = s->spec.how.disjoint ? s->n_seeds : least(s->n_seeds, s->g.type[s->type].n);
-    rows[s->type] = m->nodes[s->type];
+    for (int k = 0; k < s->n_groups; k++) {
+        const int t = s->type[k];
+        m->nodes[t] = least(m->nodes[t] + s->n_seeds, times(trees_of(s), s->g.type[t].n));
+        rows[t] = m->nodes[t];
+    }
     for (int h = 0; h < s->spec.how.n_hops; h++) {
         bound_hop(s, h, rows, next);
         for (int t = 0; t < n_types; t++) rows[t] = next[t];
@@ -101,6 +108,22 @@ static int64_t n_sizes(const RtDeviceSampler *s) {
     return (s->g.n_types + s->g.n_rels) * ((int64_t)s->spec.how.n_hops + 2);
 }
 
+/* What is asked of trees, of links that are not to be seen, and of links to choose negatives for.
+ */
+static void lay_trees_and_links(RtDeviceSampler *s, RtLay *l) {
+    RtDrawLayout *a = &s->at;
+    int64_t trees = s->spec.how.disjoint ? s->n_trees : 0, hidden = s->hidden ? 2 * s->n_trees : 0;
+    a->seed_tree = rt_lay(l, s->spec.how.disjoint ? s->n_seeds : 0, sizeof(int32_t));
+    a->tree_key = rt_lay(l, trees, sizeof(int32_t));
+    a->tree_time = rt_lay(l, s->spec.temporal ? trees : 0, sizeof(double));
+    a->hide_first = rt_lay(l, hidden ? s->g.n_types + 1 : 0, sizeof(int64_t));
+    a->hide_node = rt_lay(l, hidden, sizeof(uint64_t));
+    a->hide_src = rt_lay(l, hidden, sizeof(int32_t));
+    a->n_links = rt_lay(l, 2, sizeof(int64_t));
+    a->negative_key = rt_lay(l, 1, sizeof(uint64_t));
+    a->edge = rt_lay(l, s->links ? s->n_trees : 0, sizeof(int32_t));
+}
+
 /* Lays out the memory of a slot: where each array of the request and of the batch begins, for the
  * largest batch. */
 gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
@@ -111,15 +134,16 @@ gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
     size_t *all = RT_NEWN(&s->pool, size_t, 2 * n_types + 5 * n_rels);
     if (!all) return rt_fail_nomem(err, "a sampler");
     a->types = rt_lay(&l, n_types, sizeof(RtDrawType));
-    a->rels = rt_lay(&l, n_rels + 1, sizeof(RtDrawRel));
+    a->rels = rt_lay(&l, n_rels + s->n_groups, sizeof(RtDrawRel));
     a->n_seeds = rt_lay(&l, 1, sizeof(int64_t));
     a->key = rt_lay(&l, n_keys, sizeof(uint64_t));
     a->fanout = rt_lay(&l, n_keys, sizeof(int32_t));
-    a->seed = rt_lay(&l, s->n_seeds, sizeof(int32_t));
-    a->seed_time = rt_lay(&l, s->spec.temporal ? s->n_seeds : 0, sizeof(double));
-    a->asked_end = l.used;
+    lay_trees_and_links(s, &l);
+    a->seed = rt_lay(&l, s->n_groups * s->n_seeds, sizeof(int32_t));
+    a->seed_end = l.used;
+    a->asked_end = s->links ? a->seed : a->seed_end;
     a->sizes = rt_lay(&l, n_sizes(s), sizeof(int64_t));
-    a->seed_at = rt_lay(&l, s->n_seeds, sizeof(int32_t));
+    a->seed_at = rt_lay(&l, s->n_groups * s->n_seeds, sizeof(int32_t));
     a->sizes_end = l.used;
     a->id = all;
     a->tree = all + n_types;
