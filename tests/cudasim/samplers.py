@@ -16,9 +16,10 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import around  # noqa: E402
 from batches import Trainer  # noqa: E402
 from directory import column, relation, write  # noqa: E402
-from sim import Counts, orders, written  # noqa: E402
+from sim import Counts, counts, orders, written  # noqa: E402
 
 MODEL = """
 graph Odd {
@@ -163,6 +164,25 @@ def the_host_s_batches(sim, data, buckets, timed, some):
         assert curve(sim, data, 2, device_sampler=1, buckets=1) == curve(sim, data, 2, buckets=1)
 
 
+def judged(lib, data, metrics, **options):
+    """The metrics of held-out rows or links, and what each row or edge is predicted; and the launches that metrics took."""
+    t = Trainer(lib, data, threads=2, **options)
+    before = counts(lib)["launches"]
+    t.ok(lib.gnnc_trainer_evaluate(t.t))
+    launches = counts(lib)["launches"] - before
+    return [t.metric(m + "." + s) for m in metrics for s in ("val", "test")] + t.values(), launches
+
+
+def the_host_s_predictions(sim, data, metrics, some=1):
+    """Of batches that are drawn for rows or links at their times."""
+    want, launches = judged(sim, data, metrics)
+    assert len(want) > 2 * len(metrics)
+    for _ in orders(sim, some):
+        got, more = judged(sim, data, metrics, device_sampler=1, check_sampler=1)
+        assert got == want and more > launches + 10, (launches, more)
+    assert judged(sim, data, metrics, device_sampler=1)[0] == want
+
+
 def a_launch_that_fails(sim, data):
     """Out of memory where the heaviest batches are tried is no error, another one ends an epoch; whatever follows is drawn as ever."""
     want = []
@@ -252,19 +272,86 @@ def resumed_in_mid_epoch(sim, data):
 MESSAGE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
-def what_it_cannot(lib, data, why):
-    """Told once, and drawn by the host."""
-    said, want = [], curve(lib, data)
+def heard(lib, data, **options):
+    """A trainer, and the lines that loading says."""
+    said = []
     hear = MESSAGE(lambda _, text: said.append(text.decode()))
     t = Trainer.__new__(Trainer)
-    t.lib, t.t = lib, ctypes.c_void_p()
+    t.lib, t.t, t.hear = lib, ctypes.c_void_p(), hear
     t.ok(lib.gnnc_trainer_create(ctypes.byref(t.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
     lib.gnnc_trainer_set_message(t.t, hear, None)
-    for option in ("device_sampler", "check_sampler"):
-        t.ok(lib.gnnc_trainer_set_int(t.t, option.encode(), ctypes.c_int64(1)))
-    t.ok(lib.gnnc_trainer_load(t.t, data.encode()))
-    assert [s for s in said if s.startswith("sampler:")] == [f"sampler: {why}; the host draws"], said
+    for option, value in options.items():
+        t.ok(lib.gnnc_trainer_set_int(t.t, option.encode(), ctypes.c_int64(value)))
+    if lib.gnnc_trainer_load(t.t, data.encode()):
+        text = lib.gnnc_trainer_error(t.t)
+        lib.gnnc_trainer_destroy(t.t)
+        raise AssertionError(text)
+    return t, [s for s in said if s.startswith("sampler:")]
+
+
+def what_it_cannot(lib, data, why):
+    """Told once, and drawn by the host."""
+    want = curve(lib, data)
+    t, said = heard(lib, data, device_sampler=1, check_sampler=1)
+    assert said == [f"sampler: {why}; the host draws"], said
     assert trained(t) == want
+
+
+def where_memory_ends(sim, data, metrics, what):
+    """What is predicted is drawn by the host, after one line, if the device has no memory for a sampler of it."""
+    want, _ = judged(sim, data, metrics)
+    sim.cudasim_live_bytes.restype = ctypes.c_int64
+    t, said = heard(sim, data, device_sampler=1, threads=2)
+    assert not said
+    full, said = sim.cudasim_live_bytes(), None
+    sim.gnnc_trainer_destroy(t.t)
+    for less in range(1, 1 << 17, 1024):  # until what is made after that sampler has room
+        sim.cudasim_memory(ctypes.c_int64(full - less))
+        try:
+            t, said = heard(sim, data, device_sampler=1, threads=2)
+            break
+        except AssertionError:
+            pass
+    sim.cudasim_memory(ctypes.c_int64(-1))
+    assert len(said) == 1 and f"batches of {what}" in said[0] and said[0].endswith("; the host draws them"), said
+    t.ok(sim.gnnc_trainer_evaluate(t.t))
+    assert [t.metric(m + "." + s) for m in metrics for s in ("val", "test")] + t.values() == want
+
+
+def with_times(data, people, found, none):
+    """People are there from their first event on."""
+    first = [min([e[2] for e in found + none if v in e[:2]], default=150.0) for v in range(people)]
+    since = column(data, "since", "time", first)
+    with open(data + "/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    schema["nodes"]["person"]["columns"]["since"] = since
+    with open(data + "/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+
+
+def links_around(build):
+    """Ends of two types and of one; negatives at either end, or both, that are no edges; links that are not seen, in trees or
+    not, by time and by weight; queries by time."""
+    adam, near = "adam(lr = 1e-2)", "fanout [likes: [4, 3], reverse(likes): [4, 3], knows: [4, 3]]  weight g.likes.w "
+    around.shop("likes", 120, 50, 400)
+    around.facts("facts", 24, 2, 260)
+    for data, in_order in (("mail", True), ("mixed", False)):
+        with_times(data, 30, *around.events(data, in_order, 30, 300))
+    facts = around.FACTS.replace("h = conv(g.triple", "h = conv(both")
+    for name, data, text in (
+            ("pairs", "likes", around.SHOP % ("0.2", adam, near)),
+            ("triples", "facts", facts.replace("corrupt side", "corrupt both  avoid true") % (adam, "fanout [5]  disjoint true ")),
+            ("heads", "facts", facts.replace("corrupt side", "corrupt head  avoid true") % (adam, "fanout [-1] "))):
+        sim = written(build, name, text, "cuda")
+        the_host_s_batches(sim, data, False, 0, 2 if name == "pairs" else 1)
+    past = around.EVENTS.replace("100 * sum", "0 * sum").replace("node person", "node person { since: time }")
+    past = past.replace("time g.event.t", "time g.event.t, g.person.since")
+    metrics = ("of_true", "of_false", "roc_auc")
+    sim = written(build, "past", past % ("[3, 2]", "inclusive true  pick recent"), "cuda")
+    for data in ("mail", "mixed"):
+        the_host_s_batches(sim, data, False, 1, 1)
+    the_host_s_predictions(sim, "mixed", metrics)
+    where_memory_ends(sim, "mail", metrics, "links that are judged")
 
 
 def main():
@@ -295,6 +382,8 @@ def main():
             the_host_s_batches(sim, "odd", name == "plain", int(TIMES in more), some)
             for maps in (0, 1) if name == "plain" else ():
                 assert curve(sim, "odd", device_sampler=1, check_sampler=1, device_maps=maps) == curve(sim, "odd")
+            if name == "recent":
+                the_host_s_predictions(sim, "odd", ("accuracy", "loss"))
             if name in ("plain", "trees"):
                 a_launch_that_fails(sim, "odd")
             for _ in orders(sim, 2) if name == "plain" else ():
@@ -307,6 +396,7 @@ def main():
             the_graph_is_there_once(few, "wide")
         what_it_cannot(written(build, "induced", SMALL % ("[2]", 32, "edges induced"), "cuda"), "odd",
                        "batches have more edges than were drawn")
+        links_around(build)
 
 
 if __name__ == "__main__":
