@@ -10,7 +10,6 @@ import ctypes
 import glob
 import json
 import os
-import random
 import re
 import sys
 import tempfile
@@ -19,13 +18,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from batches import Trainer  # noqa: E402
-from directory import save  # noqa: E402
+from declared import SMALL, shifts, write  # noqa: E402
 from sim import Counts, buckets_are_replayed, library  # noqa: E402
 
-NODES, GRAPHS, EDGES = 50, 90, 400
 EPOCHS = 2
-# By the name of the dimension where a model needs another one; hidden sizes of models need no data.
-WIDTH = {"f32": 7, "class": 3, "cat": 5, "multilabel": 2}
 # Also with the library's sparse products, wherever it can make them: in whole graphs, of links, of batches and of many.
 SPARSE, BY_LIBRARY = ["--spmm=cusparse"], ("gcn", "lightgcn", "rgcn", "sage_sampled", "gin_graphs")
 OPTIONS = {"relational_sage": ["-Dchannels=8"], "relational_transformer": ["-Dheads=2", "-Dwidth=4", "-Dpoints=2", "-Dblocks=1"],
@@ -36,91 +32,6 @@ OPTIONS = {"relational_sage": ["-Dchannels=8"], "relational_transformer": ["-Dhe
 # Their sizes are of so many buckets here that new ones come up for ever: what buckets do is batches.py's.
 SETTLED = {"relational_sage": 8, "relational_transformer": 8}
 BATCH = {"links": 100, "graph": 24, "rows": 16}
-
-
-# ---- data for what a model declares --------------------------------------------------------------------
-def declaration(path):
-    """[(word, name, ends, {column: type})] of its graph: nodes, edges and graphs."""
-    text = re.sub(r"#.*|\btimeless\b", "", open(path, encoding="utf-8").read())
-    block = text[re.search(r"^graph \w+ \{", text, re.M).end():]
-    block = block[:re.search(r"^\}", block, re.M).start()]
-    out = []
-    for word, rest, columns in re.findall(r"\b(node|edge|graph)\b([^{}\n]*)(?:\{([^}]*)\})?", block):
-        name, _, ends = (s.strip() for s in rest.partition(":"))
-        pairs = [c.split(":") for c in re.split(r"[;\n]", columns) if c.strip()]
-        out.append((word, name, [e.strip() for e in ends.split("->")] if ends else None,
-                    {p[0].strip(): p[1].strip() if len(p) > 1 else p[0].strip() for p in pairs}))
-    return out
-
-
-def column(r, folder, table, name, kind, n):
-    file = f"{table}_{name}.npy"
-    path = os.path.join(folder, file)
-    kind = kind.replace("csr ", "")
-    base, wide = kind.split("[")[0], "[" in kind
-    k = WIDTH.get(base, 0)
-    if base == "split":
-        splits = [1 if i < 0.7 * n else 2 if i < 0.85 * n else 3 for i in range(n)]  # as many in any table of n rows
-        r.shuffle(splits)
-        save(path, "b", "|i1", (n,), splits)
-        return {"kind": "split", "file": file}
-    if base in ("class", "cat"):
-        save(path, "i", "<i4", (n,), [r.randrange(k) for _ in range(n)])
-        return {"kind": base, "categories": k, "file": file}
-    shape = (n, k) if wide else (n,)
-    value = (lambda: float(r.randrange(2))) if base == "multilabel" else (lambda: r.gauss(0, 1) * (r.random() < 0.5))
-    save(path, "f", "<f4", shape, [value() for _ in range(n * k if wide else n)])
-    return {"kind": base.replace("f32", "float"), "shape": list(shape), "file": file}
-
-
-def random_edges(r, n_src, n_dst, ptr):
-    """Distinct ones without loops; of many graphs, each within one."""
-    found = set()
-    while len(found) < EDGES:
-        if ptr:
-            g = r.randrange(len(ptr) - 1)
-            e = r.randrange(ptr[g], ptr[g + 1]), r.randrange(ptr[g], ptr[g + 1])
-        else:
-            e = r.randrange(n_src), min(int(r.random() ** 2 * n_dst), n_dst - 1)  # some have many
-        if e[0] != e[1]:
-            found.add(e)
-    found = sorted(found)
-    r.shuffle(found)
-    return found
-
-
-def write(folder, path):
-    r = random.Random(os.path.basename(path))
-    os.mkdir(folder)
-    decl = declaration(path)
-    schema = {"format": 1, "nodes": {}, "edges": {}, "graphs": {}}
-    many, ptr, count = any(w == "graph" for w, *_ in decl), None, {}
-    for word, name, _, columns in decl:
-        if word == "graph":
-            name = "graph"
-            schema["graphs"][name] = {"count": GRAPHS, "columns": {
-                c: column(r, folder, name, c, k, GRAPHS) for c, k in columns.items()}}
-        if word != "node":
-            continue
-        n = count[name] = NODES + len(count)
-        entry = schema["nodes"][name] = {}
-        if many:
-            ptr = [0]
-            for _ in range(GRAPHS):
-                ptr.append(ptr[-1] + r.randrange(3, 8))
-            n = count[name] = ptr[-1]
-            save(f"{folder}/{name}_ptr.npy", "q", "<i8", (GRAPHS + 1,), ptr)
-            entry.update(graph="graph", graph_ptr=f"{name}_ptr.npy")
-        entry.update(count=n, columns={c: column(r, folder, name, c, k, n) for c, k in columns.items()})
-    for word, name, ends, columns in decl:
-        if word != "edge":
-            continue
-        e = random_edges(r, count[ends[0]], count[ends[1]], ptr)
-        save(f"{folder}/{name}.npy", "i", "<i4", (2, len(e)), [x[0] for x in e] + [x[1] for x in e])
-        schema["edges"][name] = {"src": ends[0], "dst": ends[1], "count": len(e), "file": f"{name}.npy", "columns": {
-            c: column(r, folder, name, c, k, len(e)) for c, k in columns.items()}}
-    with open(folder + "/schema.json", "w", encoding="utf-8") as f:
-        json.dump(schema, f)
 
 
 # ---- training -------------------------------------------------------------------------------------------
@@ -210,7 +121,7 @@ def main(build, *names):
             name = os.path.basename(path)[:-4]
             if names and name not in names:
                 continue
-            write("data_" + name, path)
+            write("data_" + name, path, SMALL)
             more = OPTIONS.get(name, [])
             cpu, sim = (library(build, name, path, device, more) for device in ("cpu", "cuda"))
             sparse = library(build, name + "_sparse", path, "cuda", more + SPARSE) if name in BY_LIBRARY else None
@@ -219,7 +130,7 @@ def main(build, *names):
             options = {"batch": batch} if batch else {}
             try:
                 for lib in [sim, sparse] if sparse else [sim]:
-                    curves(cpu, lib, "data_" + name, options, "batch_norm" in text)
+                    curves(cpu, lib, "data_" + name, options, shifts(text))
                     waits_for_nothing(lib, "data_" + name, options, 2 if batch else 1, SETTLED.get(name, 2))
                     if batch and name not in SETTLED:
                         buckets_are_replayed(Trainer, lib, "data_" + name, gathers(text), near=1e-4, steps=8, **options)
