@@ -236,7 +236,7 @@ $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
 gpu-bundle: all $(BUILD)/tests/gpu/record_ops
-	@python3 tests/gpu/bundle $(BUILD) $(BUILD)/gpu-bundle
+	@python3 tests/gpu/bundle $(BUILD) $(BUILD)/gpu-bundle $(if $(NVCC),--build $(call quoted,$(CUDA_DIR)))
 
 # The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.  Programs open cuBLAS
 # themselves, on a machine with a GPU (runtime/cuda/blas.c); the run path is where they look first.

@@ -12,7 +12,7 @@ from directory import save  # noqa: E402
 # nodes: of the first type, of others a few more;  of_graph: a graph has from .. to nodes;  width: by the name of the dimension
 Sizes = namedtuple("Sizes", "nodes graphs of_graph edges width")
 SMALL = Sizes(50, 90, (3, 8), 400, {"f32": 7, "class": 3, "cat": 5, "multilabel": 2})
-LARGE = Sizes(2000, 300, (5, 30), 20000, {"f32": 32, "class": 5, "cat": 20, "multilabel": 12})
+LARGE = Sizes(1000, 200, (5, 30), 8000, {"f32": 32, "class": 5, "cat": 20, "multilabel": 12})
 
 
 def shifts(text):
