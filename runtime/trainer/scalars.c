@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/contract.h"
+#include "runtime/device/device.h"
 #include "trainer.h"
 
 static bool is_metric(const rt_buf *b) {
@@ -109,14 +110,17 @@ RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split) {
 
 /* Reads the phase's scalars after it ran. One whose condition did not hold, or whose split has no
  * rows, is not known. */
-void rt_scalars_read(gnnc_trainer *t, int phase) {
+gnnc_status rt_scalars_read(gnnc_trainer *t, int phase) {
     for (int i = 0; i < t->n_scalars; i++) {
         RtScalar *s = &t->scalars[i];
         if (s->buf < 0 || s->phase != phase) continue;
+        gnnc_status st = rt_pull(&t->x, s->buf); /* of a device that failed meanwhile */
+        if (st != GNNC_OK) return st;
         s->value = rt_buf_read(&t->x, s->buf, 0);
         s->known = s->when_buf < 0 || rt_buf_read(&t->x, s->when_buf, 0) != 0;
         s->known &= !s->split || t->split_rows[s->split] != 0;
     }
+    return GNNC_OK;
 }
 
 void rt_scalars_read_logs(gnnc_trainer *t) {

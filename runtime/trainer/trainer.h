@@ -175,7 +175,7 @@ gnnc_status rt_scalars_init(gnnc_trainer *t);
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
 RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split); /* none: of the last step */
 void rt_scalar_set(gnnc_trainer *t, const char *name, double v);
-void rt_scalars_read(gnnc_trainer *t, int phase);
+gnnc_status rt_scalars_read(gnnc_trainer *t, int phase);
 /* What a step logs is of that step; without one, evaluation has its own value of it. */
 void rt_scalars_read_logs(gnnc_trainer *t);
 enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */

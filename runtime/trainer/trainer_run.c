@@ -242,9 +242,9 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     const rt_phase *eval = rt_phase_of(t->program, RT_PHASE_EVAL);
     if (!eval) return GNNC_OK;
     gnnc_status st = run_phase(t, eval);
-    if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
+    if (st == GNNC_OK) st = rt_scalars_read(t, (int)(eval - t->program->phases));
     bool predicts = t->batches && rt_predicts_batches(t->program); /* which has the logs */
-    if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, RT_PHASE_PREDICT));
+    if (st == GNNC_OK && predicts) st = rt_scalars_read(t, phase_index(t, RT_PHASE_PREDICT));
     t->judged = st == GNNC_OK;
     return st;
 }
@@ -273,7 +273,7 @@ gnnc_status gnnc_trainer_evaluate_predictions(gnnc_trainer *t, const float *pred
     t->judged = false; /* these are none of the parameters' */
     TRY(st, rt_row_batches_judge(t, p, predictions));
     t->last_phase = (int)(p - t->program->phases);
-    rt_scalars_read(t, t->last_phase);
+    st = rt_scalars_read(t, t->last_phase);
 out:
     return st;
 }
@@ -333,8 +333,8 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
 /* Reads what steps leave for an evaluation: the loss is that of the epoch's batches so far. */
 static gnnc_status end_steps(gnnc_trainer *t) {
     gnnc_status st = rt_batches_settle(t);
+    if (st == GNNC_OK) st = rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     if (st != GNNC_OK) return st;
-    rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
     if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE) && p->loss_rows)
         rt_scalar_set(t, "loss", p->loss_sum / (double)p->loss_rows);
