@@ -55,6 +55,8 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
         return true;
     case RUNTIME_ADD_PARTS:
         return shares_steps(p);
+    case RUNTIME_ROWS:
+        return p->partitioned;
     default:
         return has_step(p, PS_LOOP);
     }
@@ -63,11 +65,11 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
 /* The name of a runtime kernel's kind, "gather". */
 const char *target_runtime_kernel_kind(RuntimeKernel k) {
     static const char *const kinds[RUNTIME_COUNT] = {
-        [RUNTIME_RANK] = "rank",          [RUNTIME_GATHER] = "gather",
-        [RUNTIME_SCATTER] = "scatter",    [RUNTIME_SAMPLE] = "sample",
-        [RUNTIME_MAPS] = "maps",          [RUNTIME_SPMM] = "spmm",
-        [RUNTIME_ITERATE] = "iterate",    [RUNTIME_PROBE] = "probe",
-        [RUNTIME_ADD_PARTS] = "add_parts"};
+        [RUNTIME_RANK] = "rank",           [RUNTIME_GATHER] = "gather",
+        [RUNTIME_SCATTER] = "scatter",     [RUNTIME_SAMPLE] = "sample",
+        [RUNTIME_MAPS] = "maps",           [RUNTIME_SPMM] = "spmm",
+        [RUNTIME_ITERATE] = "iterate",     [RUNTIME_PROBE] = "probe",
+        [RUNTIME_ADD_PARTS] = "add_parts", [RUNTIME_ROWS] = "rows"};
     return kinds[k];
 }
 

@@ -121,6 +121,7 @@ typedef enum {
     RUNTIME_ITERATE,   /* counts iterations of a loop */
     RUNTIME_PROBE,     /* launches nothing: can the GPU run what was compiled? */
     RUNTIME_ADD_PARTS, /* adds what steps of several processes left */
+    RUNTIME_ROWS,      /* takes rows that processes exchange, and adds up their sums */
     RUNTIME_COUNT
 } RuntimeKernel;
 /* "gather": of gn_gather(), and of rt_program's device_gather. */

@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 41,
+    RT_PROGRAM_VERSION = 42,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -309,6 +309,9 @@ typedef struct rt_program {
     /* What steps of several processes left is added to a sum there (cuda/parts.h); NULL = they
      * share no steps. */
     int (*device_add_parts)(void *const *arg, const int64_t *n, void *stream);
+    /* Rows that processes exchange, and their sums, there (cuda/rows_list.h); NULL = they share no
+     * rows. */
+    int (*device_rows)(void *const *arg, const int64_t *n, void *stream);
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
     int n_options;
@@ -441,6 +444,11 @@ void **rt_device_buffers(RtExec *x);
 void *rt_device_sizes(RtExec *x);
 void *rt_device_room(RtExec *x); /* where a kernel may keep something while it runs */
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg);
+/* Of rows of a space that processes share the own ones, by_chunks: of the chunks of their sums; the
+ * last of `arg` is rt_device_own(). */
+gnnc_status rt_device_launch_own(RtExec *x, int space, bool by_chunks, rt_device_kernel *k,
+                                 const char *name, void *const *arg);
+void *rt_device_own(RtExec *x); /* an RtOwnRows (cuda/own_rows.h), set by that launch */
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.
  */

@@ -79,6 +79,8 @@ typedef struct {
     bool in_parts_kernel;    /* the signature of the kernel for such parts is being written */
     bool reads_device_sizes; /* it may read its sizes from the device
                                 (codegen/plan_passes/plan_buckets.c) */
+    bool has_own_rows;       /* processes share its rows: a launch does own ones alone */
+    bool has_passes;         /* .. in two launches, as some of them wait for rows of others */
     CuSched sched;
     LoopTeam team;      /* what its threads do, where they work in teams */
     const char **reg;   /* [n_regs] C names of registers */

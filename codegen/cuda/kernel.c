@@ -244,10 +244,12 @@ void cu_emit_row_call(CuFn *f, const char *team) {
  * begin first. */
 static void emit_hub_rows(CuFn *f) {
     CuSched *c = &f->sched;
-    cu_open(f, "GN_SPREAD_ROWS(gn_round, gn_step, gn_extent) {");
-    cu_line(f, "const int64_t gn_i = gn_spread_row(gn_round, gn_step, (int)threadIdx.x);");
+    cu_open(f, "GN_SPREAD_ROWS(gn_round, gn_step, gn_extent%s) {",
+            f->has_own_rows ? " - gn_own.first" : "");
+    cu_line(f, "const int64_t gn_i = %sgn_spread_row(gn_round, gn_step, (int)threadIdx.x);",
+            f->has_own_rows ? "gn_own.first + " : "");
     cu_line(f, "bool gn_hub = false;");
-    cu_open(f, "if (gn_i < gn_extent) {");
+    cu_open(f, "if (gn_i < gn_extent%s) {", f->has_passes ? " && !gn_is_other(gn_own, gn_i)" : "");
     cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel_loop->var->id], row_index_text(f));
     cu_line(f, "gn_hub = %s;", is_hub_text(f));
     cu_close(f);
@@ -257,11 +259,25 @@ static void emit_hub_rows(CuFn *f) {
     cu_close(f);
 }
 
+/* Opens the loop over the parallel iterations of a thread, or of its team. Of rows that processes
+ * share it goes over the own ones; where some of them wait for rows of others, over those that are
+ * of this launch. */
+static void open_grid_loop(CuFn *f) {
+    const bool is_thread = f->sched.kind == CU_THREAD;
+    if (f->has_own_rows)
+        cu_open(f, is_thread ? "GN_OWN_ROWS(gn_i, gn_own, gn_extent) {"
+                             : "GN_OWN_TEAM_ROWS(gn_i, gn_own, gn_extent, gn) {");
+    else
+        cu_open(f,
+                is_thread ? "GN_ROWS(gn_i, gn_extent) {" : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
+    if (f->has_passes) cu_line(f, "if (gn_is_other(gn_own, gn_i)) continue;");
+}
+
 /* Emits the loop in which blocks do the hubs, then the loop in which teams of a warp do the other
  * rows. */
 static void emit_rows_and_hubs(CuFn *f) {
     emit_hub_rows(f);
-    cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
+    open_grid_loop(f);
     cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel_loop->var->id],
             row_index_text(f));
     cu_line(f, "if (%s) continue;", is_hub_text(f));
@@ -279,15 +295,28 @@ static void emit_element_of_pack(CuFn *f, const LoopNest *nest) {
     emit_iteration(f);
 }
 
+/* Opens the grid loop over packs of own rows' elements. Packs lie at multiples of their size, so
+ * the first and the last may be of fewer elements. */
+static void open_own_packs(CuFn *f, int pack) {
+    cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d) - gn_own.first / %d) {", pack, pack);
+    cu_line(f, "const int64_t gn_to = (gn_own.first / %d + gn_p + 1) * %d;", pack, pack);
+    cu_line(f, "const int64_t gn_from = gn_max64(gn_own.first, gn_to - %d);", pack);
+    cu_line(f, "const int gn_on = (int)(gn_min64(gn_extent, gn_to) - gn_from);");
+}
+
 /* Emits the grid loop of a kernel whose threads have `pack` neighbouring elements each. False, and
  * nothing is emitted, where each thread has one element. */
 static bool emit_packed_body(CuFn *f) {
     const LoopNest nest = loop_collapsed_nest(f->k);
     const int pack = f->sched.kind == CU_THREAD ? f->sched.pack : 1;
     if (pack == 1) return false;
-    cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
-    cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);
-    cu_line(f, "const int gn_on = (int)gn_min64(gn_extent - gn_from, %d);", pack);
+    if (f->has_own_rows) {
+        open_own_packs(f, pack);
+    } else {
+        cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
+        cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);
+        cu_line(f, "const int gn_on = (int)gn_min64(gn_extent - gn_from, %d);", pack);
+    }
     cu_emit_packed_elements(f, &nest, emit_element_of_pack);
     cu_close(f);
     return true;
@@ -296,14 +325,12 @@ static bool emit_packed_body(CuFn *f) {
 /* Emits the grid loop over the parallel iterations: packs of elements per thread, or one thread per
  * iteration, or one team per row, with blocks for hubs where the schedule says so. */
 static void emit_parallel_body(CuFn *f) {
-    const CuSched *c = &f->sched;
     if (emit_packed_body(f)) return;
     if (has_hubs(f)) {
         emit_rows_and_hubs(f);
         return;
     }
-    cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
-                                    : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
+    open_grid_loop(f);
     emit_loop_variables(f);
     emit_iteration(f);
     cu_close(f);
@@ -405,7 +432,8 @@ static void emit_comment(CuFn *f, bool with_source) {
 /* Emits "static __global__ void NAME_suffix(..) {" with the parameters of the kernel: buffers, a
  * condition, sizes (or the address where the device has them), team widths and, where several
  * blocks share a long row (parts.c), the memory for their partial sums, which NAME_parts writes and
- * NAME reads, and the number of entries of a part. The number of iterations is the last. */
+ * NAME reads, and the number of entries of a part; which rows are own, where processes share them.
+ * The number of iterations is the last: of the own rows, where the last one ends. */
 void cu_emit_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
@@ -431,6 +459,7 @@ void cu_emit_signature(CuFn *f, const char *suffix) {
     if (cu_splits_rows(f)) add_parameter(f, &list, "const int64_t ", "gn_part");
     if (f->in_parts_kernel && f->sched.n_split > 1)
         add_parameter(f, &list, "const int ", "gn_loop");
+    if (f->has_own_rows) add_parameter(f, &list, "const GnOwn ", "gn_own");
     add_parameter(f, &list, size_type, "gn_extent");
     put_parameters(f,
                    arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
@@ -477,6 +506,13 @@ static const PStep *launching_step(const Plan *p, const LKernel *k, const PPhase
             if (s->kernel == k || (s->clear && s->clear->kernel == k)) return s;
         }
     return NULL;
+}
+
+/* Whether rows of the step come from other processes while it computes those that need none. */
+static bool waits_for_rows(const PPhase *ph, const PStep *s) {
+    for (int i = plan_step_index(ph, s) - 1; i >= 0 && ph->steps.v[i]->halos.n; i--)
+        if (ph->steps.v[i]->beside.n) return true;
+    return false;
 }
 
 /* Emits what precedes the kernel's statements: loads of sizes from the device, and the test of the
@@ -532,7 +568,9 @@ bool cu_emit_kernel(Cu *cu, const LKernel *k) {
                  .a = cu->a,
                  .has_condition = s && s->pred >= 0 && s->kernel == k,
                  .condition_negated = s && s->pred_not,
-                 .reads_device_sizes = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph))},
+                 .reads_device_sizes = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph)),
+                 .has_own_rows = s && s->partition && s->kernel == k,
+                 .has_passes = s && s->partition && s->kernel == k && waits_for_rows(ph, s)},
          **f = NEWN(cu->a, CuFn *, l.k.n + 1);
     for (int i = 0; i < l.k.n; i++) {
         f[i] = context_for_kernel(&base, l.k.v[i], l.k.n > 1);

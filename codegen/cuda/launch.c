@@ -124,6 +124,9 @@ static const char *emit_team_sizes(CuFn *f) {
 static const char *thread_count_text(CuFn *f, const char *team_threads) {
     const int pack = team_threads ? 1 : f->sched.pack;
     const char *bound = extent_text(f, true), *extent = "gn_extent";
+    if (f->has_own_rows && pack > 1)
+        return arena_printf(f->a, "gn_ceildiv(gn_extent, %d) - gn_own.first / %d", pack, pack);
+    if (f->has_own_rows) extent = "(gn_extent - gn_own.first)";
     if (f->reads_device_sizes && strcmp(bound, cu_extent_text(f)) != 0)
         extent = arena_printf(f->a, "(gn_n ? %s : gn_extent)", bound);
     if (team_threads) return arena_printf(f->a, "%s * %s", extent, team_threads);
@@ -193,7 +196,9 @@ static void emit_parts_launch(CuFn *f, const char *names) {
     const bool several = f->sched.n_split > 1;
     const LSched *s = &loop->sched;
     const char *heads = cu_host_size_text(f, cu_heads(f));
-    if (s->few_entries) cu_line(f, "const bool gn_few = gn_extent <= %d;", s->few_rows);
+    if (s->few_entries) /* of all rows, whoever has them */
+        cu_line(f, "const bool gn_few = %s <= %d;",
+                f->has_own_rows ? cu_extent_text(f) : "gn_extent", s->few_rows);
     cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s, %s,", entries,
             cu_host_size_text(f, cu_partial_numbers(f)), heads);
     if (s->few_entries)
@@ -205,8 +210,8 @@ static void emit_parts_launch(CuFn *f, const char *names) {
         cu_open(f, "for (int gn_loop = 0; gn_part && gn_loop < %d; gn_loop++) {", f->sched.n_split);
     else
         cu_open(f, "if (gn_part) {");
-    cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, %s&gn_extent};", names ? names : "",
-            several ? "&gn_loop, " : "");
+    cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, %s%s&gn_extent};", names ? names : "",
+            several ? "&gn_loop, " : "", f->has_own_rows ? "&gn_own, " : "");
     cu_line(f, "int64_t gn_blocks = gn_ceildiv(%s, gn_part) * (%s);", entries,
             cu_host_size_text(f, cu_heads(f)));
     cu_line(f, "int gn_error = gn_launch(%s_parts, gn_blocks * GN_THREADS, gn_parts, stream);",
@@ -230,9 +235,13 @@ static void emit_launch(CuFn *f, bool is_last) {
     const char *team_threads = c->kind == CU_THREAD ? NULL : emit_team_sizes(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
     cu_line(f, "int64_t gn_extent = %s;", cu_extent_text(f));
+    if (f->has_own_rows) /* behind the condition and the room, as the host driver has it */
+        cu_line(f, "GnOwn gn_own = gn_own_rows((const RtOwnRows *)arg[%d], &gn_extent);",
+                f->k->bufs.n + f->has_condition + 1);
     if (cu_splits_rows(f)) emit_parts_launch(f, names.s);
     if (c->kind == CU_TEAM && c->shared_loop) sb_puts(&names, "&gn_ways, ");
     if (cu_splits_rows(f)) sb_puts(&names, "&gn_room, &gn_part, ");
+    if (f->has_own_rows) sb_puts(&names, "&gn_own, ");
     cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
     const char *n_threads = thread_count_text(f, team_threads);
     const bool may_be_left_out = cu_reads_room(f->k);

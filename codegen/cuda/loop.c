@@ -22,6 +22,12 @@ void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **
         *hi = name_bound(f, "end", id, arena_printf(f->a, "%s[%s + 1]", ptr, at));
         return;
     }
+    if (s->ptr) { /* a chunk with given bounds */
+        const char *ptr = f->buf[s->ptr->id];
+        *lo = arena_printf(f->a, "%s[%s]", ptr, at);
+        *hi = name_bound(f, "end", id, arena_printf(f->a, "%s[%s + 1]", ptr, at));
+        return;
+    }
     const char *n = cu_size_text(f, s->extent), *chunks = cu_size_text(f, s->n_chunks);
     const char *len = name_bound(f, "len", id, arena_printf(f->a, "gn_ceildiv(%s, %s)", n, chunks));
     *lo = arena_printf(f->a, "%s * %s", at, len);

@@ -77,9 +77,13 @@ void cu_emit_parts_kernel(CuFn *f) {
     f->depth = 1;
     cu_emit_prologue(f);
     cu_emit_statements_until(f, f->k->body, f->sched.parallel_loop);
-    cu_open(f, "GN_PARTS(gn_at, gn_h, %s, %s, gn_extent / (%s), gn_part) {", heads,
-            f->buf[f->sched.split[0]->ptr->id], heads);
+    cu_open(f, "GN_%sPARTS(gn_at, gn_h, %s, %s, %sgn_extent / (%s), gn_part) {",
+            f->has_own_rows ? "OWN_" : "", heads, f->buf[f->sched.split[0]->ptr->id],
+            f->has_own_rows ? "gn_own, " : "", heads);
     cu_line(f, "const int64_t gn_i = gn_at.row * (%s) + gn_h;", heads);
+    if (f->has_own_rows)
+        cu_line(f, "if (gn_i < gn_own.first%s) continue;",
+                f->has_passes ? " || gn_is_other(gn_own, gn_i)" : "");
     cu_emit_row_call(f, arena_printf(f->a, "gn_part_team(%s, gn_at, %s, gn_room)", lanes,
                                      f->sched.n_split > 1 ? "gn_loop" : "0"));
     cu_close(f);

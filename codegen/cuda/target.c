@@ -33,6 +33,7 @@ static void emit_runtime_kernel(Cu *cu, RuntimeKernel k) {
         [RUNTIME_ITERATE] = {"iterate", "loop, condition, iterations, limit, begins"},
         [RUNTIME_PROBE] = {"probe", "none"},
         [RUNTIME_ADD_PARTS] = {"parts", "sum, what it was, parts, sizes, factor"},
+        [RUNTIME_ROWS] = {"rows", "to, from, rows, what to do"},
     };
     const char *name = target_runtime_kernel_name(cu->a, cu->plan, k);
     if (!name) return;

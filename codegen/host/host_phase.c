@@ -46,7 +46,7 @@ static void find_segment_bounds(Host *h) {
 
 /* Writes the array of buffers that the kernel of step s gets. pred: the buffer of the condition
  * that a device kernel tests, or -1. On a device a work area follows and, where sizes may be
- * rounded up, the batch's true sizes. */
+ * rounded up, the batch's true sizes, or, where processes share the step's rows, which are own. */
 static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
@@ -59,13 +59,19 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
     if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
     if (h->device) host_puts(h, ", rt_device_room(x)");
     if (h->device && h->bucketed) host_puts(h, ", rt_device_sizes(x)");
+    if (h->device && s->partition) host_puts(h, ", rt_device_own(x)");
     host_puts(h, "}");
 }
 
 /* Writes the launch of the kernel of step s on the device. */
 static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     const char *name = s->kernel->name;
-    host_printf(h, "%sst = rt_device_launch(x, %s_%s, \"%s\",", indent, name, h->device, name);
+    if (s->partition)
+        host_printf(h, "%sst = rt_device_launch_own(x, %s, %s, ", indent,
+                    h->space[s->partition->id], s->partials ? "true" : "false");
+    else
+        host_printf(h, "%sst = rt_device_launch(x, ", indent);
+    host_printf(h, "%s_%s, \"%s\",", name, h->device, name);
     emit_arguments(h, s, s->pred);
     host_puts(h, ");\n");
 }

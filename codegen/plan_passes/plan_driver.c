@@ -90,8 +90,10 @@ static bool has_dumps(const Module *m) {
  * that share rows, or what the device names. */
 static const char *passes_of(const Plan *p) {
     if (p->partitioned)
-        return "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
-               "overlap-exchanges,lifetimes";
+        return p->device ? "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
+                           "overlap-exchanges,lifetimes,sync-removal"
+                         : "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
+                           "overlap-exchanges,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;
     return "order-steps,block-rows,delay-sums,gather-parts,permute-entries,join-kernels,lifetimes";
 }

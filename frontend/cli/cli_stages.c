@@ -192,7 +192,7 @@ Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
         return NULL;
     }
     Plan *p = plan_new(m, device, j->o.spmm);
-    p->partitioned = !device && cli_shares_rows(j, m);
+    p->partitioned = cli_shares_rows(j, m);
     const char *names = passes_named(c, j->o.passes, OF_PLAN);
     j->o.pass.progress = &j->progress;
     if (!plan_run_passes(c, p, names ? names : plan_pipeline(p), &j->o.pass)) return NULL;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/device_rows.h"
 
 gnnc_status rt_processes_broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int from) {
     const gnnc_processes *p = &t->processes;
@@ -52,22 +52,23 @@ static void tell_devices(gnnc_trainer *t, const Peer *all, int n) {
 }
 
 /* Says why devices do not send to each other; false: they can.  All processes find the same. */
-static bool tell_obstacle(gnnc_trainer *t, const Peer *all, int n) {
+static bool tell_obstacle(gnnc_trainer *t, const char *what, const Peer *all, int n) {
     static const char *const instead = "they go through the memory of hosts";
     for (int i = 0; i < n; i++)
         if (all[i].lacks == RT_PEER_UNWANTED) return true; /* somebody asked for it */
     for (int i = 0; i < n; i++) {
         int first = first_with_device_of(all, i);
         if (!all[i].version)
-            rt_message(&t->rt, "sums: rank %d has no libnccl.so.2; %s", i, instead);
+            rt_message(&t->rt, "%s: rank %d has no libnccl.so.2; %s", what, i, instead);
         else if (all[i].lacks == RT_PEER_LACKS_MEMORY)
-            rt_message(&t->rt, "sums: the GPU of rank %d lacks memory for them; %s", i, instead);
+            rt_message(&t->rt, "%s: the GPU of rank %d lacks memory for them; %s", what, i,
+                       instead);
         else if (!is_known(&all[i].device))
-            rt_message(&t->rt, "sums: the GPU of rank %d has no UUID; %s", i, instead);
+            rt_message(&t->rt, "%s: the GPU of rank %d has no UUID; %s", what, i, instead);
         else if (first < i)
-            rt_message(&t->rt, "sums: ranks %d and %d share a GPU; %s", first, i, instead);
+            rt_message(&t->rt, "%s: ranks %d and %d share a GPU; %s", what, first, i, instead);
         else if (all[i].version != all[0].version)
-            rt_message(&t->rt, "sums: rank %d has another NCCL than rank 0; %s", i, instead);
+            rt_message(&t->rt, "%s: rank %d has another NCCL than rank 0; %s", what, i, instead);
         else
             continue;
         return true;
@@ -96,7 +97,7 @@ static gnnc_status join(gnnc_trainer *t) {
     return st == GNNC_OK ? d->ops->peers_open(d, &id, p->rank, p->n) : st;
 }
 
-gnnc_status rt_peers_meet(gnnc_trainer *t, RtPeerLack lacks, bool *met) {
+gnnc_status rt_peers_meet(gnnc_trainer *t, const char *what, RtPeerLack lacks, bool *met) {
     RtPool *pool = &t->rt.pool;
     int n = t->processes.n;
     Peer *all = RT_NEWN(pool, Peer, n);
@@ -104,13 +105,24 @@ gnnc_status rt_peers_meet(gnnc_trainer *t, RtPeerLack lacks, bool *met) {
     if (!all) return rt_fail_nomem(&t->rt.err, "processes");
     gnnc_status st = introduce(t, lacks, all);
     if (st == GNNC_OK) tell_devices(t, all, n);
-    bool can = st == GNNC_OK && !tell_obstacle(t, all, n);
+    bool can = st == GNNC_OK && !tell_obstacle(t, what, all, n);
     int version = all[0].version;
     rt_pool_drop(pool, all);
     if (st == GNNC_OK && can) st = join(t);
     *met = st == GNNC_OK && can;
     if (*met)
-        rt_message(&t->rt, "sums: from GPU to GPU by NCCL %d.%d.%d", version / 10000,
+        rt_message(&t->rt, "%s: from GPU to GPU by NCCL %d.%d.%d", what, version / 10000,
                    version / 100 % 100, version % 100);
+    return st;
+}
+
+gnnc_status rt_peers_meet_rows(gnnc_trainer *t) {
+    const RtDevice *d = t->rt.device;
+    bool met = false;
+    if (!d) return GNNC_OK;
+    bool wanted = t->options.device_sums && d->ops->peers_swap;
+    gnnc_status st =
+        rt_peers_meet(t, "rows", wanted ? RT_PEER_LACKS_NOTHING : RT_PEER_UNWANTED, &met);
+    if (st == GNNC_OK) rt_device_rows_meet(&t->x, met, rt_peers_patience(t));
     return st;
 }

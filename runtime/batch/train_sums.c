@@ -98,7 +98,7 @@ gnnc_status rt_sums_place(gnnc_trainer *t, RtSums *s, int64_t n_parts) {
     bool met = false;
     if (s->base) return GNNC_OK; /* what came behind it failed */
     if (!d || t->processes.n < 2) return place_here(t, s);
-    gnnc_status st = rt_peers_meet(t, place_there(t, s, n_parts), &met);
+    gnnc_status st = rt_peers_meet(t, "sums", place_there(t, s, n_parts), &met);
     if (met) return GNNC_OK;
     leave(t, s, n_parts);
     return st == GNNC_OK ? place_here(t, s) : st;

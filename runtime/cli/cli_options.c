@@ -121,7 +121,7 @@ const RtCliOption rt_cli_options[] = {
     WORDS("--sampler", "host|device|check", "device_sampler", "check_sampler",
           "on a GPU: who samples neighbours; check: both, compared", {0, 0}, {1, 0}, {1, 1}),
     WORDS("--sums", "device|host", "device_sums", NULL,
-          "processes on GPUs: who sends and adds gradients; device: GPUs by NCCL, if it is there",
+          "processes on GPUs: who sends gradients or rows; device: GPUs by NCCL, if it is there",
           {1, 0}, {0, 0}),
     WORDS("--maps", "device|host|check", "device_maps", "check_maps",
           "on a GPU: who builds index arrays when data are loaded; check: both, compared", {1, 0},

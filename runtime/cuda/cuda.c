@@ -73,6 +73,7 @@ static void close_device(RtDevice *d) {
     rt_cuda_order_close(c);
     if (c->iterations) cudaFree(c->iterations);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
+    if (c->mark) cudaEventDestroy(c->mark);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
 }
@@ -175,7 +176,7 @@ static gnnc_status alloc_memory(RtDevice *d, size_t n_bytes, void **p) {
 /* Frees GPU memory, once the stream no longer uses it. */
 static void release_memory(RtDevice *d, void *p) {
     if (!p) return;
-    cudaStreamSynchronize(rt_cuda_of(d)->stream);
+    rt_cuda_wait_for_steps(d, "device memory");
     cudaFree(p);
 }
 
@@ -202,14 +203,14 @@ static gnnc_status upload(RtDevice *d, void *to, const void *from, size_t n_byte
     cudaEvent_t read = s->read[s->slot];
     void *slot = (char *)s->slots + (size_t)s->slot * CUDA_SLOT_BYTES;
     bool staged = n_bytes <= CUDA_SLOT_BYTES;
-    CUDA_CHECK(d, what, rt_cuda_await(read));
+    st = rt_cuda_wait(d, read, what);
+    if (st != GNNC_OK) return st;
     if (staged) memcpy(slot, from, n_bytes);
     CUDA_CHECK(
         d, what,
         cudaMemcpyAsync(to, staged ? slot : from, n_bytes, cudaMemcpyHostToDevice, c->stream));
     CUDA_CHECK(d, what, cudaEventRecord(read, c->stream));
-    if (!staged) CUDA_CHECK(d, what, rt_cuda_await(read));
-    return GNNC_OK;
+    return staged ? GNNC_OK : rt_cuda_wait(d, read, what);
 }
 
 /* Copies n_bytes to the host, after the work that was queued before, and waits. */
@@ -217,8 +218,7 @@ static gnnc_status download(RtDevice *d, void *to, const void *from, size_t n_by
     if (n_bytes == 0) return GNNC_OK;
     CUDA_CHECK(d, "a read-back",
                cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDeviceToHost, rt_cuda_of(d)->stream));
-    CUDA_CHECK(d, "the work before a read-back", cudaStreamSynchronize(rt_cuda_of(d)->stream));
-    return GNNC_OK;
+    return rt_cuda_wait_for_steps(d, "the work before a read-back");
 }
 
 static gnnc_status read_later(RtDevice *d, void *to, const void *from, size_t n_bytes) {
@@ -377,8 +377,19 @@ static gnnc_status lane_end(RtDevice *d, int lane) {
 
 /* ---- clocks and profilers ------------------------------------------------------------- */
 static gnnc_status wait_for_all(RtDevice *d) {
-    CUDA_CHECK(d, "the work of a phase", cudaStreamSynchronize(rt_cuda_of(d)->stream));
+    return rt_cuda_wait_for_steps(d, "the work of a phase");
+}
+
+static gnnc_status mark(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    if (!c->mark)
+        CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->mark, cudaEventDisableTiming));
+    CUDA_CHECK(d, "a read-back", cudaEventRecord(c->mark, c->stream));
     return GNNC_OK;
+}
+
+static gnnc_status reach(RtDevice *d) {
+    return rt_cuda_wait(d, rt_cuda_of(d)->mark, "the work before a read-back");
 }
 
 /* Puts time stamp number i into the stream. */
@@ -394,7 +405,8 @@ static gnnc_status stamp(RtDevice *d, int i) {
 /* ns[i] gets the time between stamps i and i + 1, for n of them, after the work is done. */
 static gnnc_status stamps(RtDevice *d, int n, int64_t *ns) {
     Cuda *c = rt_cuda_of(d);
-    CUDA_CHECK(d, "the work of a phase", cudaEventSynchronize(c->event[n]));
+    gnnc_status st = rt_cuda_wait(d, c->event[n], "the work of a phase");
+    if (st != GNNC_OK) return st;
     for (int i = 0; i < n; i++) {
         float ms = 0;
         CUDA_CHECK(d, "a time stamp", cudaEventElapsedTime(&ms, c->event[i], c->event[i + 1]));
@@ -463,7 +475,11 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .peers_open = rt_cuda_peers_open,
                                     .peers_share = rt_cuda_peers_share,
                                     .peers_wait = rt_cuda_peers_wait,
+                                    .peers_swap = rt_cuda_peers_swap,
+                                    .peers_join = rt_cuda_peers_join,
                                     .peers_close = rt_cuda_peers_close,
+                                    .mark = mark,
+                                    .reach = reach,
                                     .stamp = stamp,
                                     .stamps = stamps,
                                     .range_begin = range_begin,

@@ -99,15 +99,20 @@ typedef struct CudaSparse {
     X(ncclCommAbort)                                                                               \
     X(ncclCommGetAsyncError)                                                                       \
     X(ncclGetErrorString)                                                                          \
-    X(ncclBroadcast)
+    X(ncclBroadcast)                                                                               \
+    X(ncclGroupStart)                                                                              \
+    X(ncclGroupEnd)                                                                                \
+    X(ncclSend)                                                                                    \
+    X(ncclRecv)
 
 typedef struct CudaPeers {
     bool tried;
     void *library;
     int version;     /* 0 = it is not there */
     ncclComm_t comm; /* NULL = there is no group, or it was given up */
-    int rank;
-    bool under_way; /* transfers were called for that nobody has waited for */
+    int rank, n;
+    bool under_way;     /* transfers were called for that nobody has waited for */
+    int64_t patience_s; /* of who waits for the steps' stream, which waits for them; 0: none does */
     cudaStream_t stream;
     cudaEvent_t ready, came; /* what goes may; all is there */
     CUDA_NCCL_FUNCTIONS(CUDA_MEMBER)
@@ -164,6 +169,7 @@ typedef struct Cuda {
     CudaPages *ordinary;       /* NULL: all of it is page-locked */
     CudaSide *sides;           /* NULL = nobody wants one */
     cudaEvent_t theirs, ours;  /* order.c; NULL: not yet */
+    cudaEvent_t mark;          /* mark(), reach(); NULL: not yet */
     CudaPeers peers;
     CudaLoop *loop;          /* [most_loops] one within the other */
     int n_loops, most_loops; /* open ones; 0 = there can be none */
@@ -210,7 +216,14 @@ gnnc_status rt_cuda_peers_id(RtDevice *d, RtPeersId *id);
 gnnc_status rt_cuda_peers_open(RtDevice *d, const RtPeersId *id, int rank, int n);
 gnnc_status rt_cuda_peers_share(RtDevice *d, float *at, int64_t n, int from);
 gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s);
+gnnc_status rt_cuda_peers_swap(RtDevice *d, const void *const *out, const size_t *n_out,
+                               void *const *in, const size_t *n_in, int64_t patience_s);
+gnnc_status rt_cuda_peers_join(RtDevice *d);
 void rt_cuda_peers_close(RtDevice *d, bool lost);
+/* Waits for an event, or for all that the steps' stream has, though other processes decide when
+ * that is done: as long as they are there, and patience lasts. */
+gnnc_status rt_cuda_wait(RtDevice *d, cudaEvent_t event, const char *what);
+gnnc_status rt_cuda_wait_for_steps(RtDevice *d, const char *what);
 
 /* ---- loops of a recording (loop.c) ---------------------------------------------------------- */
 gnnc_status rt_cuda_loops_open(RtDevice *d);

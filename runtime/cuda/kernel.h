@@ -4,6 +4,7 @@
 #ifndef RUNTIME_CUDA_KERNEL_H
 #define RUNTIME_CUDA_KERNEL_H
 
+#include "cuda/own_rows.h"
 #include "cuda/room.h"
 
 #include <cuda_bf16.h>
@@ -494,6 +495,16 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
             for (GnRowPart at = gn_part_at(ptr, rows, part, gn_q / (heads), (int)gn_side);         \
                  at.first < at.end; at.end = at.first)
 
+/* Of own rows; the first part may have a row before them. */
+#define GN_OWN_PARTS(at, head, heads, ptr, own, rows, part)                                        \
+    for (int64_t gn_from_row = own.first / (heads),                                                \
+                 gn_end = (rows) > gn_from_row ? (ptr)[rows] : 0,                                  \
+                 gn_q = blockIdx.x + (gn_end ? (ptr)[gn_from_row] / (part) * (heads) : 0);         \
+         gn_q / (heads) * (part) < gn_end; gn_q += gridDim.x)                                      \
+        for (int64_t gn_side = 0, head = gn_q % (heads); gn_side < 2; gn_side++)                   \
+            for (GnRowPart at = gn_part_at(ptr, rows, part, gn_q / (heads), (int)gn_side);         \
+                 at.first < at.end; at.end = at.first)
+
 /* Slots of the parts of a row's entries first .. end - 1, by turns: those of number `from` among so
  * many (`step`). */
 #define GN_PARTS_OF(slot, first, end, part, from, step)                                            \
@@ -519,6 +530,27 @@ static inline void *gn_room_for(void *sums, int64_t n_sums, char **at, int64_t n
          i += (int64_t)gridDim.x * GN_THREADS)
 /* To each team. */
 #define GN_TEAM_ROWS(i, n, t) for (int64_t i = t.row; i < (n); i += t.rows)
+/* Of rows that processes share, the own ones: iterations `first` up to the launch's extent,
+ * `per_row` for each row.  Where some wait for rows of other processes, `needs` has a byte for each
+ * own row, and `pass` says which are done: 1 those that need nothing, 2 those that do; 0 all. */
+struct GnOwn {
+    int64_t first, per_row;
+    const unsigned char *needs;
+    int pass;
+};
+/* *extent: of all rows; it becomes the end of the own ones. */
+static inline GnOwn gn_own_rows(const RtOwnRows *of, int64_t *extent) {
+    const int64_t per_row = of->rows > 0 ? *extent / of->rows : 0;
+    *extent = of->hi * per_row;
+    return GnOwn{of->lo * per_row, per_row, of->needs, of->pass};
+}
+GN_FN bool gn_is_other(const GnOwn &own, int64_t i) {
+    return own.pass && (own.needs[(i - own.first) / own.per_row] != 0) != (own.pass == 2);
+}
+#define GN_OWN_ROWS(i, own, n)                                                                     \
+    for (int64_t i = own.first + (int64_t)blockIdx.x * GN_THREADS + threadIdx.x; i < (n);          \
+         i += (int64_t)gridDim.x * GN_THREADS)
+#define GN_OWN_TEAM_ROWS(i, own, n, t) for (int64_t i = own.first + t.row; i < (n); i += t.rows)
 /* Once. */
 #define GN_SERIAL(n) if (n && blockIdx.x == 0 && threadIdx.x == 0)
 

@@ -6,7 +6,11 @@
  * where a transfer's kernel holds up an allocation.
  *
  * A transfer whose other end is gone may never end, or NCCL finds out: the host looks after both,
- * and then gives up all of them, as memory cannot be freed while one goes on. */
+ * and then gives up all of them, as memory cannot be freed while one goes on.
+ *
+ * Where processes share steps the host waits for what it shared (peers_share, peers_wait). Where
+ * they share rows the steps' stream waits for what comes (peers_swap, peers_join), so that all who
+ * wait for that stream look after transfers (rt_cuda_wait_for_steps). */
 #include "cuda.h"
 
 #include "runtime/clock.h"
@@ -62,6 +66,8 @@ gnnc_status rt_cuda_peers_open(RtDevice *d, const RtPeersId *id, int rank, int n
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&p->came, cudaEventDisableTiming));
     CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &p->stream));
     p->rank = rank;
+    p->n = n;
+    p->patience_s = 0;
     ncclResult_t r = p->p_ncclCommInitRank(&p->comm, n, own, rank);
     if (r == ncclSuccess) return GNNC_OK;
     p->comm = NULL;
@@ -86,6 +92,7 @@ void rt_cuda_peers_close(RtDevice *d, bool lost) {
     if (p->came) cudaEventDestroy(p->came);
     p->stream = NULL;
     p->ready = p->came = NULL; /* the library stays, as cuBLAS does */
+    p->under_way = false;
 }
 
 static gnnc_status no_group(RtDevice *d) {
@@ -125,17 +132,14 @@ static gnnc_status look_after(RtDevice *d, int64_t begin_ns, int64_t patience_s)
                    (long long)patience_s);
 }
 
-gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s) {
+/* Until the event has passed, which transfers may hold up. */
+static gnnc_status wait_for(RtDevice *d, cudaEvent_t event, int64_t patience_s, const char *what) {
     enum { BUSY = 1000 }; /* looks without a pause */
     CudaPeers *p = &rt_cuda_of(d)->peers;
-    const char *what = "a transfer between GPUs";
     int64_t begin = rt_now_ns();
     gnnc_status st = GNNC_OK;
     cudaError_t e;
-    if (!p->under_way) return GNNC_OK;
-    if (!p->comm) return no_group(d);
-    CUDA_CHECK(d, what, cudaEventRecord(p->came, p->stream));
-    for (int64_t i = 0; (e = cudaEventQuery(p->came)) == cudaErrorNotReady && st == GNNC_OK; i++) {
+    for (int64_t i = 0; (e = cudaEventQuery(event)) == cudaErrorNotReady && st == GNNC_OK; i++) {
         cudaGetLastError(); /* as in rt_cuda_await() */
         st = look_after(d, begin, patience_s);
         if (i >= BUSY) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -144,6 +148,79 @@ gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s) {
     if (st != GNNC_OK) give_up(p);
     if (st != GNNC_OK) return st;
     CUDA_CHECK(d, what, e);
-    p->under_way = false;
     return GNNC_OK;
+}
+
+gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    const char *what = "a transfer between GPUs";
+    if (!p->under_way) return GNNC_OK;
+    if (!p->comm) return no_group(d);
+    CUDA_CHECK(d, what, cudaEventRecord(p->came, p->stream));
+    gnnc_status st = wait_for(d, p->came, patience_s, what);
+    if (st == GNNC_OK) p->under_way = false;
+    return st;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+/* All that goes and comes, as one call. */
+static ncclResult_t call_swap(CudaPeers *p, const void *const *out, const size_t *n_out,
+                              void *const *in, const size_t *n_in) {
+    ncclResult_t r = p->p_ncclGroupStart();
+    if (r != ncclSuccess) return r;
+    for (int i = 0; i < p->n && r == ncclSuccess; i++) {
+        if (n_out[i]) r = p->p_ncclSend(out[i], n_out[i], ncclInt8, i, p->comm, p->stream);
+        if (n_in[i] && r == ncclSuccess)
+            r = p->p_ncclRecv(in[i], n_in[i], ncclInt8, i, p->comm, p->stream);
+    }
+    ncclResult_t end = p->p_ncclGroupEnd();
+    return r == ncclSuccess ? end : r;
+}
+
+gnnc_status rt_cuda_peers_swap(RtDevice *d, const void *const *out, const size_t *n_out,
+                               void *const *in, const size_t *n_in, int64_t patience_s) {
+    Cuda *c = rt_cuda_of(d);
+    CudaPeers *p = &c->peers;
+    if (!p->comm) return no_group(d);
+    gnnc_status st = put_behind_steps(d, c);
+    if (st != GNNC_OK) return st;
+    p->under_way = true;
+    p->patience_s = patience_s;
+    ncclResult_t r = call_swap(p, out, n_out, in, n_in);
+    return r == ncclSuccess ? GNNC_OK : call_failed(d, "a transfer between GPUs", r);
+}
+
+gnnc_status rt_cuda_peers_join(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    CUDA_CHECK(d, "a transfer", cudaEventRecord(c->peers.came, c->peers.stream));
+    CUDA_CHECK(d, "a transfer", cudaStreamWaitEvent(c->stream, c->peers.came, 0));
+    return GNNC_OK;
+}
+
+/* Does the steps' stream wait for what comes of other processes? */
+static bool is_held_up(const CudaPeers *p) {
+    return p->under_way && p->patience_s;
+}
+
+gnnc_status rt_cuda_wait(RtDevice *d, cudaEvent_t event, const char *what) {
+    const CudaPeers *p = &rt_cuda_of(d)->peers;
+    if (is_held_up(p)) return p->comm ? wait_for(d, event, p->patience_s, what) : no_group(d);
+    CUDA_CHECK(d, what, rt_cuda_await(event));
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_wait_for_steps(RtDevice *d, const char *what) {
+    Cuda *c = rt_cuda_of(d);
+    if (!is_held_up(&c->peers)) {
+        CUDA_CHECK(d, what, cudaStreamSynchronize(c->stream));
+        return GNNC_OK;
+    }
+    if (!c->peers.comm) {
+        cudaStreamSynchronize(c->stream); /* of transfers that were given up nothing is left */
+        return no_group(d);
+    }
+    CUDA_CHECK(d, what, cudaEventRecord(c->peers.came, c->stream));
+    gnnc_status st = wait_for(d, c->peers.came, c->peers.patience_s, what);
+    if (st == GNNC_OK) c->peers.under_way = false;
+    return st;
 }

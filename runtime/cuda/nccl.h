@@ -19,7 +19,7 @@ typedef enum {
     ncclRemoteError = 6,
     ncclInProgress = 7
 } ncclResult_t;
-typedef enum { ncclFloat = 7 } ncclDataType_t; /* of which there are more */
+typedef enum { ncclInt8 = 0, ncclFloat = 7 } ncclDataType_t; /* of which there are more */
 
 ncclResult_t ncclGetVersion(int *version); /* 22809: 2.28.9 */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
@@ -35,5 +35,13 @@ const char *ncclGetErrorString(ncclResult_t result);
 /* Of all ranks in the same order; queued in the stream. */
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t n, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream);
+/* Calls of one thread between the two are one: none of them waits for another. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+/* For each there is the other one, of as many, at the other rank; queued in the stream. */
+ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int to, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t ncclRecv(void *to, size_t n, ncclDataType_t type, int from, ncclComm_t comm,
+                      cudaStream_t stream);
 
 #endif

@@ -386,5 +386,5 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
     return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
                      d->work_bytes + d->sampler_bytes + d->sums_bytes + d->built_bytes +
-                     d->spmms.n_bytes + batch);
+                     d->spmms.n_bytes + d->rows.n_bytes + batch);
 }

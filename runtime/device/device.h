@@ -17,6 +17,7 @@
 #define RUNTIME_DEVICE_H
 
 #include "runtime/batch/batch.h"
+#include "runtime/cuda/own_rows.h"
 #include "runtime/exec/exec.h"
 
 typedef struct RtDevice RtDevice;
@@ -121,7 +122,17 @@ typedef struct RtDeviceOps {
     gnnc_status (*peers_open)(RtDevice *d, const RtPeersId *id, int rank, int n);
     gnnc_status (*peers_share)(RtDevice *d, float *at, int64_t n, int from);
     gnnc_status (*peers_wait)(RtDevice *d, int64_t patience_s);
+    /* Of such devices: sends and receives bytes of device memory, to and from each process, behind
+     * the work that was queued so far; all call it in the same order.  join: what is queued from
+     * now on comes behind all that.  Once there was such a call whatever waits for the queue fails
+     * with E_IO, too. */
+    gnnc_status (*peers_swap)(RtDevice *d, const void *const *out, const size_t *n_out,
+                              void *const *in, const size_t *n_in, int64_t patience_s);
+    gnnc_status (*peers_join)(RtDevice *d);
     void (*peers_close)(RtDevice *d, bool lost);
+    /* mark: of the queue's present end.  reach: waits for the work before the last mark alone. */
+    gnnc_status (*mark)(RtDevice *d);
+    gnnc_status (*reach)(RtDevice *d);
     /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
      * a wait. */
     gnnc_status (*stamp)(RtDevice *d, int i);
@@ -186,6 +197,30 @@ typedef struct RtDeviceBatch {
     size_t listed_bytes, rows_bytes;
 } RtDeviceBatch;
 
+/* Memory of the device, in a list. */
+typedef struct RtDeviceMemory {
+    struct RtDeviceMemory *next;
+    void *p;
+    size_t n_bytes;
+} RtDeviceMemory;
+
+/* Page-locked memory of the host. */
+typedef struct RtDeviceHere {
+    void *p;
+    size_t n_bytes;
+} RtDeviceHere;
+
+/* device_rows.h */
+typedef struct RtDeviceRows {
+    RtOwnRows own;          /* of the launch */
+    bool direct;            /* devices send to each other */
+    bool lost;              /* a step of this process failed: others wait for what does not come */
+    int64_t patience_s;     /* with what they send */
+    RtDeviceMemory *memory; /* lists of rows, rows on their way, sums */
+    size_t n_bytes;
+    RtDeviceHere here[2 * RT_BESIDE_MOST]; /* what goes and what comes, where hosts send it */
+} RtDeviceRows;
+
 /* device_spmm.h */
 typedef struct RtDeviceSpmms {
     struct RtSpmm *of;          /* [n_spmms]; NULL = none was opened */
@@ -223,6 +258,7 @@ struct RtDevice {
     size_t built_bytes;
     const void **lent; /* [n_bufs] the host's memory there, or NULL */
     RtDeviceSpmms spmms;
+    RtDeviceRows rows;
     RtDevicePhase *phase;      /* [n_phases] */
     int running;               /* phase, -1 = none */
     RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */

@@ -1,5 +1,5 @@
 /* A phase on a device: it runs, is recorded and replayed; and what its steps ask of the device. */
-#include "device.h"
+#include "device_rows.h"
 
 /* ---- recordings -------------------------------------------------------------------- */
 void rt_device_forget_recordings(RtDevice *d) {
@@ -105,7 +105,8 @@ static gnnc_status run_instead(RtDevice *d, RtExec *x, const rt_phase *phase, Rt
  * and nobody tries again. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
                                     RtDevicePhase *p) {
-    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
+    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin &&
+               !rt_dist_several(x); /* what they send is launched step by step */
     bool refused = d->phase[phase - x->program->phases].refused && !p->recording;
     bool record_it = p->runs++ > 0 && may && !refused;
     if (record_it) return replay(d, x, phase, p) == GNNC_OK ? GNNC_OK : run_instead(d, x, phase, p);
@@ -130,7 +131,9 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     if (d->ops->range_end) d->ops->range_end(d);
     d->running = -1;
     device_is_newer(d, index);
-    return st != GNNC_OK ? st : d->status;
+    if (st == GNNC_OK) st = d->status;
+    if (st != GNNC_OK) d->rows.lost = true;
+    return st;
 }
 
 const char *rt_device_lines(const RtDevice *d) {

@@ -3,7 +3,9 @@
  * Exchanges that have something beside them (rt_exchange_step.beside) are left to a thread; the
  * launch behind them begins with its interior rows, waits, writes what came to its place, and does
  * the others.  Rows are computed one by one, so which are first changes no bit.  What fails
- * meanwhile is told when the phase ends (rt_phase_run). */
+ * meanwhile is told when the phase ends (rt_phase_run).
+ *
+ * On a device exchanges need no thread, and the launch is two: runtime/device/device_own.c. */
 #include "beside.h"
 
 #include <stdatomic.h>
@@ -11,6 +13,7 @@
 
 #include "background.h"
 #include "profile.h"
+#include "runtime/device/device_rows.h"
 
 enum {
     WORTH_BYTES = 1 << 16, /* less may come sooner than another thread wakes up */
@@ -22,11 +25,19 @@ typedef struct {
     RtMessages messages;
     RtArrival arrival;
     const uint8_t *needs; /* by own row of the launch: whether it needs what comes */
+    int exchange;         /* its number in the program */
 } Pending;
+
+/* On the device: what rows of a launch need of some exchanges together. */
+typedef struct {
+    int n, exchange[RT_BESIDE_MOST];
+    void *needs;
+} NeedsThere;
 
 struct RtBeside {
     RtBackground *thread; /* NULL: exchanges are waited for, as there is no thread or memory */
     uint8_t **needs;      /* [n_exchanges], each made when it is first needed */
+    NeedsThere *there;    /* [n_exchanges], by the first of those that go on; NULL: no device */
     int n;                /* exchanges that go on */
     Pending now[RT_BESIDE_MOST];
 };
@@ -60,10 +71,14 @@ static uint8_t *find_needs(RtExec *x, const rt_exchange_step *e) {
 
 /* ---- the exchange --------------------------------------------------------------------------- */
 /* Writes the rows that came to their place. */
-static void put_rows(const RtArrival *a) {
+static gnnc_status put_rows(RtExec *x, const RtArrival *a) {
+    if (x->rt->device)
+        return rt_device_rows_do(x, (RtRowsOp){RT_ROWS_PUT, a->n, (int64_t)a->row_bytes}, a->buf,
+                                 a->in, a->row);
     for (int64_t i = 0; i < a->n; i++)
         memcpy(a->buf + (size_t)a->row[i] * a->row_bytes, a->in + (size_t)i * a->row_bytes,
                a->row_bytes);
+    return GNNC_OK;
 }
 
 /* The bytes that the process sends or receives, whichever are more. */
@@ -80,7 +95,10 @@ static RtBeside *find_beside(RtExec *x) {
     RtBeside *b = RT_NEW(o->pool, RtBeside);
     if (!b) return NULL;
     b->needs = RT_NEWN(o->pool, uint8_t *, x->program->n_exchanges);
-    b->thread = b->needs ? rt_background_new(o->pool, o->processes) : NULL;
+    if (b->needs && x->rt->device)
+        b->there = RT_NEWN(o->pool, NeedsThere, x->program->n_exchanges);
+    else if (b->needs)
+        b->thread = rt_background_new(o->pool, o->processes);
     return o->beside = b;
 }
 
@@ -88,10 +106,11 @@ static RtBeside *find_beside(RtExec *x) {
 static const uint8_t *needs_of(RtExec *x, int i, const RtMessages *m) {
     const RtDist *o = x->rt->dist;
     const rt_exchange_step *e = &x->program->exchanges[i];
-    bool may = e->n_beside > 0 && o->processes->exchange_in_thread && o->failed == GNNC_OK &&
-               most_bytes(o, m) >= WORTH_BYTES;
+    bool goes_on = x->rt->device || o->processes->exchange_in_thread;
+    bool may =
+        e->n_beside > 0 && goes_on && o->failed == GNNC_OK && most_bytes(o, m) >= WORTH_BYTES;
     RtBeside *b = may ? find_beside(x) : NULL;
-    if (!b || !b->thread) return NULL;
+    if (!b || (!b->thread && !b->there)) return NULL;
     if (!b->needs[i]) b->needs[i] = find_needs(x, e);
     return b->needs[i];
 }
@@ -100,15 +119,19 @@ gnnc_status rt_beside_exchange(RtExec *x, int i, RtMessages *m, const RtArrival 
     const uint8_t *needs = needs_of(x, i, m);
     if (!needs) {
         gnnc_status st = rt_dist_exchange(x, "rows", m);
-        if (st == GNNC_OK) put_rows(a);
-        return st;
+        return st == GNNC_OK ? put_rows(x, a) : st;
     }
     RtBeside *b = x->rt->dist->beside;
     Pending *p = &b->now[b->n++];
-    *p = (Pending){*m, *a, needs};
+    *p = (Pending){*m, *a, needs, i};
     x->rt->count.beside_bytes += rt_dist_count(x, m);
-    rt_background_exchange(b->thread, &p->messages);
-    return GNNC_OK;
+    if (b->thread) {
+        rt_background_exchange(b->thread, &p->messages);
+        return GNNC_OK;
+    }
+    gnnc_status st = rt_device_rows_send(x, b->n - 1, &p->messages);
+    if (st != GNNC_OK) b->n--;
+    return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "rows", st);
 }
 
 int rt_beside_pending(const RtExec *x) {
@@ -119,8 +142,11 @@ int rt_beside_pending(const RtExec *x) {
 gnnc_status rt_beside_end(RtExec *x) {
     if (!rt_beside_pending(x)) return GNNC_OK;
     RtBeside *b = x->rt->dist->beside;
-    gnnc_status st = rt_background_wait(b->thread);
-    for (int i = 0; i < b->n && st == GNNC_OK; i++) put_rows(&b->now[i].arrival);
+    gnnc_status st = b->thread ? rt_background_wait(b->thread) : GNNC_OK;
+    for (int i = 0; i < b->n && st == GNNC_OK; i++) {
+        if (!b->thread) st = rt_device_rows_arrive(x, i, &b->now[i].messages);
+        if (st == GNNC_OK) st = put_rows(x, &b->now[i].arrival);
+    }
     b->n = 0;
     return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "rows", st);
 }
@@ -128,8 +154,42 @@ gnnc_status rt_beside_end(RtExec *x) {
 void rt_beside_close(RtExec *x) {
     RtDist *o = x->rt->dist;
     if (!o || !o->beside) return;
-    rt_background_end(o->beside->thread);
+    if (o->beside->thread) rt_background_end(o->beside->thread);
     o->beside = NULL;
+}
+
+/* ---- on a device ---------------------------------------------------------------------------- */
+/* Are they what n exchanges, which go on, need? */
+static bool is_of(const NeedsThere *t, const RtBeside *b) {
+    bool same = t->needs && t->n == b->n;
+    for (int i = 0; i < b->n && same; i++) same = t->exchange[i] == b->now[i].exchange;
+    return same;
+}
+
+/* What the own rows of a launch need of all that goes on, sent there. */
+static gnnc_status send_needs(RtExec *x, const RtBeside *b, NeedsThere *to) {
+    const RtDist *o = x->rt->dist;
+    const rt_exchange_step *e = &x->program->exchanges[b->now[0].exchange];
+    RtRange rows = rt_dist_rows(x, e->beside[0].from, o->rank);
+    size_t n = (size_t)(rows.hi - rows.lo);
+    uint8_t *all = RT_NEWN(o->pool, uint8_t, n + 1);
+    if (!all) return rt_fail_nomem(&x->rt->err, "rows of other processes");
+    for (size_t k = 0; k < n; k++)
+        for (int i = 0; i < b->n; i++) all[k] |= b->now[i].needs[k];
+    rt_device_rows_drop(x, to->needs);
+    to->n = b->n;
+    for (int i = 0; i < b->n; i++) to->exchange[i] = b->now[i].exchange;
+    gnnc_status st = rt_device_rows_copy(x, all, n, &to->needs);
+    rt_pool_drop(o->pool, all);
+    return st;
+}
+
+gnnc_status rt_beside_needs(RtExec *x, const unsigned char **needs) {
+    const RtBeside *b = x->rt->dist->beside;
+    NeedsThere *t = &b->there[b->now[0].exchange];
+    gnnc_status st = is_of(t, b) ? GNNC_OK : send_needs(x, b, t);
+    *needs = t->needs;
+    return st;
 }
 
 /* ---- the launch ----------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 
 #include "distributed.h"
 
-/* Where the rows that come are written: row[i] of buf gets number i of those in `in`. */
+/* Where the rows that come are written: row[i] of buf gets number i of those in `in`; all of it is
+ * where steps run. */
 typedef struct {
     char *buf;
     const char *in;
@@ -21,7 +22,11 @@ gnnc_status rt_beside_exchange(RtExec *x, int i, RtMessages *m, const RtArrival 
  * rows, `per_row` iterations each, first of those that need nothing of the exchanges. */
 int rt_beside_pending(const RtExec *x);
 void rt_beside_launch(RtExec *x, RtRange rows, rt_kernel *k, void *const *arg, int64_t per_row);
-/* Waits for the exchanges that go on; what failed is in RtDist.failed, too. */
+/* On a device: *needs gets, there, by own row of the launch beside what goes on, whether it needs
+ * something of that. */
+gnnc_status rt_beside_needs(RtExec *x, const unsigned char **needs);
+/* Waits for the exchanges that go on, or lets what is queued from now on; what failed is in
+ * RtDist.failed, too. */
 gnnc_status rt_beside_end(RtExec *x);
 /* Ends the thread. */
 void rt_beside_close(RtExec *x);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/bind/bind.h"
+#include "runtime/device/device_rows.h"
 
 /* ---- whose ---------------------------------------------------------------------------------- */
 RtRange rt_dist_parts(const RtDist *o, int rank) {
@@ -133,9 +134,6 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
     if (several && fast && !p->all_reduce)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "'reduce_fast': %d processes share rows without 'all_reduce'", o->n);
-    if (several && x->rt->device)
-        return rt_fail(&x->rt->err, GNNC_E_STATE,
-                       "%d processes cannot share rows on a GPU; --device=cpu", o->n);
     o->chunk_bounds = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
     if (!o->chunk_bounds || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
@@ -144,18 +142,31 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
     return st;
 }
 
+/* Memory where steps run: the host's, or the device's. NULL: there is none (recorded). */
+void *rt_dist_memory(RtExec *x, size_t n_bytes) {
+    void *p = NULL;
+    if (x->rt->device) return rt_device_rows_memory(x, n_bytes, &p) == GNNC_OK ? p : NULL;
+    p = rt_pool_alloc(x->rt->dist->pool, n_bytes, 1);
+    if (!p) rt_fail_nomem(&x->rt->err, "rows that processes exchange");
+    return p;
+}
+
+void rt_dist_drop(RtExec *x, void *p) {
+    if (x->rt->device)
+        rt_device_rows_drop(x, p);
+    else
+        rt_pool_drop(x->rt->dist->pool, p);
+}
+
 /* Buffer number `which` for messages, at least n_bytes large; its content may be lost. NULL: out of
  * memory. */
 char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     RtDist *o = x->rt->dist;
     if (n_bytes <= o->buffer_bytes[which]) return o->buffer[which];
-    rt_pool_drop(o->pool, o->buffer[which]);
+    rt_dist_drop(x, o->buffer[which]);
     o->buffer_bytes[which] = 0;
-    o->buffer[which] = rt_pool_alloc(o->pool, n_bytes, 1);
-    if (o->buffer[which])
-        o->buffer_bytes[which] = n_bytes;
-    else
-        rt_fail_nomem(&x->rt->err, "rows that processes exchange");
+    o->buffer[which] = rt_dist_memory(x, n_bytes);
+    if (o->buffer[which]) o->buffer_bytes[which] = n_bytes;
     return o->buffer[which];
 }
 
@@ -178,8 +189,15 @@ gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st) {
 }
 
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
+    RtDist *o = x->rt->dist;
     rt_dist_count(x, m);
-    return rt_dist_exchange_uncounted(x, what, m);
+    if (!x->rt->device) return rt_dist_exchange_uncounted(x, what, m);
+    m->n_out[o->rank] = m->n_in[o->rank] = 0;
+    rt_beside_end(x);
+    gnnc_status st = o->failed;
+    if (st == GNNC_OK) st = rt_device_rows_send(x, 0, m);
+    if (st == GNNC_OK) st = rt_device_rows_arrive(x, 0, m);
+    return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, what, st);
 }
 
 /* Exchanges messages with all other processes. After a failure it fails always, since processes are

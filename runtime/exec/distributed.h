@@ -11,8 +11,6 @@
 #include "blocks.h"
 #include "exec.h"
 
-enum { RT_BESIDE_MOST = 4 }; /* exchanges that go on at once (beside.c) */
-
 struct RtHalo;
 typedef struct RtBeside RtBeside;
 
@@ -26,7 +24,7 @@ struct RtDist {
     RtPool *pool;
     char *buffer[2 * RT_BESIDE_MOST]; /* rows that go and come, of exchanges that go on at once */
     size_t buffer_bytes[2 * RT_BESIDE_MOST];
-    float *sums; /* over rows: nodes of a tree (sum_parts.c) */
+    float *sums; /* over rows: nodes of a tree (sum_parts.c), where steps run */
     size_t sums_bytes;
     gnnc_status failed; /* of the first exchange that did: none is tried after it */
     RtBeside *beside;   /* what is computed while rows come (beside.c); NULL: nothing was yet */
@@ -68,9 +66,9 @@ static inline void rt_messages_put(RtMessages *m, int r, const void *out, size_t
     m->n_in[r] = n_in;
 }
 /* Sends and takes all of it, but what is of the process itself: counted, and told of where it
- * fails. */
+ * fails.  What goes and comes is where steps run: here, or on the device. */
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m);
-/* The same of what is no part of a phase, and counted by nobody. */
+/* The same of what is no part of a phase, lies here, and is counted by nobody. */
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m);
 /* Counts what m sends to other processes, and returns its bytes. */
 int64_t rt_dist_count(RtExec *x, const RtMessages *m);
@@ -82,7 +80,11 @@ gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
 gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out);
 /* What processes ask of all: the first that is not 0, by rank. */
 gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard);
-/* Room `which` of at least so many bytes; NULL: no memory (recorded). */
+/* Memory where steps run, the device's or the host's, until it is dropped; NULL: there is none
+ * (recorded). */
+void *rt_dist_memory(RtExec *x, size_t n_bytes);
+void rt_dist_drop(RtExec *x, void *p);
+/* Room `which` of at least so many bytes, where steps run; NULL: no memory (recorded). */
 char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "runtime/device/device_rows.h"
+
 /* By process: rows [at[r], at[r + 1]) of `row`. */
 typedef struct {
     int64_t *at;
@@ -15,7 +17,8 @@ typedef struct {
 } Lists;
 
 typedef struct RtHalo {
-    Lists to, from; /* own rows that others read; theirs that are read here */
+    Lists to, from;              /* own rows that others read; theirs that are read here */
+    void *to_there, *from_there; /* their rows on the device, where there is one */
 } RtHalo;
 
 /* ---- which rows ----------------------------------------------------------------------------- */
@@ -118,6 +121,17 @@ out:
     return st;
 }
 
+/* Where steps run on a device, it gets the lists, too. */
+static gnnc_status send_lists(RtExec *x, RtHalo *h) {
+    const int n = x->rt->dist->n;
+    if (!x->rt->device) return GNNC_OK;
+    gnnc_status st =
+        rt_device_rows_copy(x, h->to.row, (size_t)h->to.at[n] * sizeof *h->to.row, &h->to_there);
+    if (st != GNNC_OK) return st;
+    return rt_device_rows_copy(x, h->from.row, (size_t)h->from.at[n] * sizeof *h->from.row,
+                               &h->from_there);
+}
+
 /* Builds the halo of an exchange: finds the rows that this process reads of others, and requests
  * them of their owners. */
 static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *m, RtHalo *h) {
@@ -130,6 +144,7 @@ static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *
     for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
     if (st == GNNC_OK) st = list(x, e, wanted, &h->from);
     if (st == GNNC_OK) st = ask(x, m, h, count);
+    if (st == GNNC_OK) st = send_lists(x, h);
     rt_pool_drop(o->pool, wanted);
     rt_pool_drop(o->pool, count);
     return st;
@@ -185,6 +200,17 @@ static gnnc_status all_gather_rows(RtExec *x, const rt_exchange_step *e, RtMessa
     return tell(x, m);
 }
 
+/* Takes the rows that others want out of buf. */
+static gnnc_status take_rows(RtExec *x, const RtHalo *h, const char *buf, size_t row, char *out) {
+    int64_t n = h->to.at[x->rt->dist->n];
+    if (x->rt->device)
+        return rt_device_rows_do(x, (RtRowsOp){RT_ROWS_TAKE, n, (int64_t)row}, out, buf,
+                                 h->to_there);
+    for (int64_t k = 0; k < n; k++)
+        memcpy(out + (size_t)k * row, buf + (size_t)h->to.row[k] * row, row);
+    return GNNC_OK;
+}
+
 /* Sends the rows that others want and receives the rows of the halo into buf, as exchange i of the
  * program, which may go on when it returns (beside.c); row: bytes of one row. */
 static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m, char *buf,
@@ -195,13 +221,14 @@ static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m
     char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
     char *in = rt_dist_buffer(x, 2 * beside + 1, (size_t)n_from * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
-    for (int64_t k = 0; k < n_to; k++)
-        memcpy(out + (size_t)k * row, buf + (size_t)h->to.row[k] * row, row);
+    gnnc_status st = take_rows(x, h, buf, row, out);
+    if (st != GNNC_OK) return st;
     for (int r = 0; r < o->n; r++)
         rt_messages_put(
             m, r, out + (size_t)h->to.at[r] * row, (size_t)(h->to.at[r + 1] - h->to.at[r]) * row,
             in + (size_t)h->from.at[r] * row, (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
     RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
+    if (x->rt->device) come.row = h->from_there;
     return rt_beside_exchange(x, i, m, &come);
 }
 
@@ -220,10 +247,14 @@ static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
  * the first chunk, zeros to the others. */
 static gnnc_status add_chunks(RtExec *x, float *partial, int64_t count) {
     Fold f = {partial, count};
+    RtSum s = {.count = count, .of_part = fold_part, .user = &f, .chunks = partial};
     float *sum = (float *)rt_dist_buffer(x, 0, (size_t)count * sizeof *sum + 1);
     if (!sum) return GNNC_E_NOMEM;
-    gnnc_status st = rt_sum_parts(x, &(RtSum){count, fold_part, &f}, sum);
+    gnnc_status st = rt_sum_parts(x, &s, sum);
     if (st != GNNC_OK) return st;
+    if (x->rt->device)
+        return rt_device_rows_do(x, (RtRowsOp){RT_ROWS_ALONE, count, RT_SUM_CHUNKS}, partial, sum,
+                                 NULL);
     memset(partial, 0, (size_t)(RT_SUM_CHUNKS * count) * sizeof *partial);
     memcpy(partial, sum, (size_t)count * sizeof *partial);
     return GNNC_OK;
@@ -242,11 +273,12 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     gnnc_status st = rt_buf_bytes(x, e->buf, &n);
     if (!e->n || rt_beside_pending(x) == RT_BESIDE_MOST) rt_beside_end(x); /* it needs their room */
     if (st != GNNC_OK || rows == 0) return st;
-    if (e->folds) return add_chunks(x, x->buf[e->buf], (int64_t)(n / sizeof(float)) / rows);
+    void *buf = x->rt->device ? rt_device_buffers(x)[e->buf] : x->buf[e->buf];
+    if (e->folds) return add_chunks(x, buf, (int64_t)(n / sizeof(float)) / rows);
     if (st == GNNC_OK && e->n) st = find_halo(x, i, &m, &h);
     if (st == GNNC_OK)
-        st = h ? receive_halo(x, i, h, &m, x->buf[e->buf], n / (size_t)rows)
-               : all_gather_rows(x, e, &m, x->buf[e->buf], n / (size_t)rows);
+        st = h ? receive_halo(x, i, h, &m, buf, n / (size_t)rows)
+               : all_gather_rows(x, e, &m, buf, n / (size_t)rows);
     return st;
 }
 

@@ -11,6 +11,8 @@
 #include "runtime/status.h"
 #include "team.h"
 
+enum { RT_BESIDE_MOST = 4 }; /* exchanges of rows that go on at once (beside.c) */
+
 /* Where a program is to run: wherever is best, on the host, on its device. */
 typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 

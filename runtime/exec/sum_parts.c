@@ -12,12 +12,16 @@
  * up in one way, whoever does it.
  *
  * With `reduce_fast` each process adds up its own parts, and a library's all-reduce does the rest:
- * the order of additions is then the library's, and depends on how many processes there are. */
+ * the order of additions is then the library's, and depends on how many processes there are.
+ *
+ * On a device one launch adds up a process's own nodes, and one what came: each number is added up
+ * by one thread, in the same order. */
 #include "sum_parts.h"
 
 #include <string.h>
 
 #include "beside.h"
+#include "runtime/device/device_rows.h"
 
 enum { TREE_DEPTH = 8 /* of at most RT_SUM_CHUNKS parts, with the root */ };
 /* What a message costs is worth some kilobytes. */
@@ -92,6 +96,113 @@ static void number_nodes(Tree *w) {
         w->first[r + 1] = w->first[r] + uppermost(w, rt_dist_parts(o, r), 0, o->n_parts, 0, NULL);
 }
 
+/* ---- on a device ------------------------------------------------------------------------------
+ */
+/* Writes the order of additions of the parts [lo, hi), whose sums are numbered from `own` on. */
+static void write_parts(RtTreeSum *t, int64_t own, int64_t lo, int64_t hi) {
+    if (hi - lo == 1) {
+        t->code[t->n_codes++] = (int8_t)(lo - own);
+        return;
+    }
+    int64_t mid = lo + (hi - lo) / 2;
+    write_parts(t, own, lo, mid);
+    write_parts(t, own, mid, hi);
+    t->code[t->n_codes++] = RT_TREE_ADD;
+}
+
+/* .. of the uppermost nodes of [lo, hi) that lie in `parts`, each of which is put by itself. */
+static void write_uppermost(RtTreeSum *t, RtRange parts, int64_t lo, int64_t hi) {
+    if (hi <= parts.lo || lo >= parts.hi) return;
+    if (is_within(parts, lo, hi)) {
+        write_parts(t, parts.lo, lo, hi);
+        t->code[t->n_codes++] = RT_TREE_PUT;
+        return;
+    }
+    int64_t mid = lo + (hi - lo) / 2;
+    write_uppermost(t, parts, lo, mid);
+    write_uppermost(t, parts, mid, hi);
+}
+
+/* .. of all nodes, in the tree of sum_all(). */
+static void write_all(const Tree *w, RtTreeSum *t, int64_t lo, int64_t hi, int8_t *next) {
+    for (int r = 0; r < w->o->n; r++) {
+        if (!is_within(rt_dist_parts(w->o, r), lo, hi)) continue;
+        t->code[t->n_codes++] = (*next)++;
+        return;
+    }
+    int64_t mid = lo + (hi - lo) / 2;
+    write_all(w, t, lo, mid, next);
+    write_all(w, t, mid, hi, next);
+    t->code[t->n_codes++] = RT_TREE_ADD;
+}
+
+/* Numbers from one part's sum to the next, there: libraries choose by the alignment of what they
+ * write, which must not depend on how many parts of the process come before. */
+static int64_t part_stride(const Tree *w) {
+    enum { ALIGN = 64 };
+    return w->s->chunks ? w->s->count : (w->s->count + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Adds up the process's own nodes there, or, as one, all of its parts; parts: room for their sums,
+ * if they are not of chunks. */
+static gnnc_status own_nodes_there(Tree *w, float *parts, float *to, bool as_one) {
+    const RtRange own = rt_dist_parts(w->o, w->o->rank);
+    const RtSum *s = w->s;
+    RtTreeSum t = {.n = s->count, .stride = part_stride(w)};
+    gnnc_status st = GNNC_OK;
+    for (int64_t p = own.lo; p < own.hi && st == GNNC_OK; p++) {
+        RtRange chunks = rt_dist_part_chunks(w->o, p);
+        t.first[p - own.lo] = (int16_t)(s->chunks ? chunks.lo : p - own.lo);
+        t.first[p - own.lo + 1] = (int16_t)(s->chunks ? chunks.hi : p - own.lo + 1);
+        if (!s->chunks) st = s->of_part(w->x, s->user, p, parts + (p - own.lo) * t.stride);
+    }
+    if (as_one)
+        write_uppermost(&t, own, own.lo, own.hi);
+    else
+        write_uppermost(&t, own, 0, w->o->n_parts);
+    return st == GNNC_OK ? rt_device_rows_sum(w->x, &t, to, s->chunks ? s->chunks : parts) : st;
+}
+
+/* Adds up all nodes there. */
+static gnnc_status all_nodes_there(const Tree *w, const float *nodes, float *to) {
+    RtTreeSum t = {.n = w->count, .stride = w->count};
+    int8_t next = 0;
+    write_all(w, &t, 0, w->o->n_parts, &next);
+    t.code[t.n_codes++] = RT_TREE_PUT;
+    for (int i = 0; i <= next; i++) t.first[i] = (int16_t)i;
+    return rt_device_rows_sum(w->x, &t, to, nodes);
+}
+
+/* ---- either --------------------------------------------------------------------------------- */
+/* Room for numbers that is needed beside the nodes. */
+static int64_t more_room(const Tree *w) {
+    RtRange own = rt_dist_parts(w->o, w->o->rank);
+    if (!w->x->rt->device) return TREE_DEPTH * w->count;
+    return w->s->chunks ? 0 : (own.hi - own.lo) * part_stride(w);
+}
+
+/* The process's own nodes, to `to`, or, as one, the sum of its parts; room: more_room(). */
+static void make_own(Tree *w, float *room, float *to, bool as_one) {
+    RtRange own = rt_dist_parts(w->o, w->o->rank);
+    if (w->x->rt->device) {
+        w->st = own_nodes_there(w, room, to, as_one);
+        return;
+    }
+    for (int i = 0; i < TREE_DEPTH; i++) w->level[i] = room + i * w->count;
+    if (as_one)
+        sum_own(w, own.lo, own.hi, 0, to);
+    else
+        uppermost(w, own, 0, w->o->n_parts, 0, to);
+}
+
+/* The sum of all nodes. */
+static void combine(Tree *w, const float *nodes, float *to) {
+    if (w->x->rt->device)
+        w->st = all_nodes_there(w, nodes, to);
+    else
+        memcpy(to, sum_all(w, 0, w->o->n_parts, 0, &nodes), (size_t)w->count * sizeof *to);
+}
+
 /* ---- between processes ----------------------------------------------------------------------- */
 static bool in_pieces(const RtDist *o, int64_t count) {
     return o->n > 2 && count * (int64_t)sizeof(float) >= LONG_BYTES;
@@ -114,9 +225,7 @@ static void all_gather_nodes(Tree *w, float *nodes, float *to) {
         rt_messages_put(&m, r, nodes + own * w->count, (size_t)(first[o->rank + 1] - own) * node,
                         nodes + first[r] * w->count, (size_t)(first[r + 1] - first[r]) * node);
     w->st = rt_dist_exchange(w->x, "sums over rows", &m);
-    const float *next = nodes;
-    if (w->st == GNNC_OK)
-        memcpy(to, sum_all(w, 0, o->n_parts, 0, &next), (size_t)w->count * sizeof *to);
+    if (w->st == GNNC_OK) combine(w, nodes, to);
 }
 
 /* Cuts this process's sums into the pieces that each process adds up; the pieces for one process
@@ -125,8 +234,8 @@ static void cut_nodes(const Tree *w, const float *nodes, float *cut) {
     for (int r = 0; r < w->o->n; r++) {
         RtRange piece = piece_of(w->o, w->count, r);
         for (int64_t k = w->first[w->o->rank]; k < w->first[w->o->rank + 1]; k++) {
-            memcpy(cut, nodes + k * w->count + piece.lo,
-                   (size_t)(piece.hi - piece.lo) * sizeof *cut);
+            rt_copy(w->x, cut, nodes + k * w->count + piece.lo,
+                    (size_t)(piece.hi - piece.lo) * sizeof *cut);
             cut += piece.hi - piece.lo;
         }
     }
@@ -150,10 +259,10 @@ static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come,
     }
     w->st = rt_dist_exchange(w->x, "sums over rows", &m);
     if (w->st != GNNC_OK) return;
-    memcpy(come + first[o->rank] * n, cut + mine * own.lo, (size_t)(mine * n) * sizeof *cut);
-    const float *next = come;
+    rt_copy(w->x, come + first[o->rank] * n, cut + mine * own.lo, (size_t)(mine * n) * sizeof *cut);
     w->count = n;
-    memcpy(to + own.lo, sum_all(w, 0, o->n_parts, 0, &next), (size_t)n * sizeof *to);
+    combine(w, come, to + own.lo);
+    if (w->st != GNNC_OK) return;
     for (int r = 0; r < o->n; r++) {
         RtRange of = piece_of(o, count, r);
         rt_messages_put(&m, r, to + own.lo, (size_t)n * sizeof *to, to + of.lo,
@@ -163,12 +272,11 @@ static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come,
 }
 
 /* The way of a library: own parts here, what they come to by the host's all_reduce. */
-static gnnc_status reduce_by_library(Tree *w, float *to) {
+static gnnc_status reduce_by_library(Tree *w, float *room, float *to) {
     RtExec *x = w->x;
     const RtDist *o = w->o;
-    RtRange own = rt_dist_parts(o, o->rank);
     int64_t n_bytes, messages;
-    sum_own(w, own.lo, own.hi, 0, to);
+    make_own(w, room, to, true);
     if (w->st != GNNC_OK) return w->st;
     rt_sum_parts_sent(o, w->count, &n_bytes, &messages);
     x->rt->count.sent_bytes += n_bytes;
@@ -176,7 +284,8 @@ static gnnc_status reduce_by_library(Tree *w, float *to) {
     rt_beside_end(x); /* one after the other */
     w->st = o->failed;
     if (w->st == GNNC_OK)
-        w->st = o->processes->all_reduce(o->processes->user, to, (size_t)w->count);
+        w->st = x->rt->device ? rt_device_rows_reduce(x, to, w->count)
+                              : o->processes->all_reduce(o->processes->user, to, (size_t)w->count);
     return w->st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "sums over rows", w->st);
 }
 
@@ -186,9 +295,9 @@ static float *reserve(const Tree *w, int64_t numbers) {
     RtDist *o = w->x->rt->dist;
     size_t want = (size_t)numbers * sizeof(float);
     if (want <= o->sums_bytes) return o->sums;
-    rt_pool_drop(o->pool, o->sums);
+    rt_dist_drop(w->x, o->sums);
     o->sums_bytes = 0;
-    o->sums = rt_pool_alloc(o->pool, want, 1);
+    o->sums = rt_dist_memory(w->x, want);
     if (o->sums) o->sums_bytes = want;
     return o->sums;
 }
@@ -202,17 +311,13 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     bool pieces = in_pieces(o, s->count);
     int64_t nodes = w.first[o->n], mine = w.first[o->rank + 1] - w.first[o->rank];
     int64_t more = pieces ? mine * s->count + nodes * (s->count / o->n + 1) : 0;
-    float *room = reserve(&w, (nodes + TREE_DEPTH) * s->count + more);
+    float *room = reserve(&w, more_room(&w) + nodes * s->count + more);
     if (!room) return rt_fail_nomem(&x->rt->err, "sums over rows");
-    for (int i = 0; i < TREE_DEPTH; i++) w.level[i] = room + i * s->count;
-    float *at = room + TREE_DEPTH * s->count, *cut = at + nodes * s->count;
-    if (o->fast && o->n > 1) return reduce_by_library(&w, to);
-    uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, at + w.first[o->rank] * s->count);
-    const float *next = at;
-    if (w.st != GNNC_OK) return w.st;
-    if (o->n == 1)
-        memcpy(to, sum_all(&w, 0, o->n_parts, 0, &next), (size_t)s->count * sizeof *to);
-    else if (pieces)
+    float *at = room + more_room(&w), *cut = at + nodes * s->count;
+    if (o->fast && o->n > 1) return reduce_by_library(&w, room, to);
+    make_own(&w, room, o->n == 1 ? to : at + w.first[o->rank] * s->count, false);
+    if (w.st != GNNC_OK || o->n == 1) return w.st;
+    if (pieces)
         reduce_scatter_nodes(&w, at, cut, cut + mine * s->count, to);
     else
         all_gather_nodes(&w, at, to);

@@ -9,6 +9,8 @@ typedef struct {
     int64_t count; /* numbers of the sum */
     gnnc_status (*of_part)(RtExec *x, void *user, int64_t part, float *to);
     void *user;
+    const float *chunks; /* of_part adds up the part's chunks of these, one after the other; NULL:
+                            it does something else */
 } RtSum;
 
 gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to);

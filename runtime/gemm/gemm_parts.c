@@ -3,8 +3,6 @@
  * added over the parts (sum_parts.h). */
 #include "runtime/exec/sum_parts.h"
 
-#include <string.h>
-
 #include "gemm.h"
 
 typedef struct {
@@ -53,10 +51,12 @@ static gnnc_status sum_of_part(RtExec *x, void *user, int64_t part, float *to) {
 /* Copies the summed result, dense in `from`, to C. */
 static void store(const Own *w, const float *from) {
     const rt_gemm *g = w->g;
-    for (int64_t b = 0; b < g->batch; b++)
-        for (int64_t i = 0; i < g->m; i++, from += g->n)
-            memcpy(w->c + (size_t)(b * g->c_batch + i * g->c_row) * sizeof *from, from,
-                   (size_t)g->n * sizeof *from);
+    bool dense = g->c_row == g->n && (g->batch == 1 || g->c_batch == g->m * g->n);
+    int64_t n = dense ? g->batch * g->m * g->n : g->n; /* copied at once */
+    for (int64_t b = 0; b < (dense ? 1 : g->batch); b++)
+        for (int64_t i = 0; i < (dense ? 1 : g->m); i++, from += n)
+            rt_copy(w->x, w->c + (size_t)(b * g->c_batch + i * g->c_row) * sizeof *from, from,
+                    (size_t)n * sizeof *from);
 }
 
 /* Makes a product whose k runs over rows that processes share: each sums its parts, and the sums

@@ -2,6 +2,7 @@
  * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
  * measures, and where f32 products are never on AMX (trainer.c). */
 #include "runtime/device/device_maps.h"
+#include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
 #include "runtime/gemm/gemm_pieces.h"
 #include "runtime/exec/profile.h"
@@ -83,7 +84,16 @@ NEVER(rt_device_download, RtExec *x, int b)
 NEVER(rt_device_run, RtExec *x, const rt_phase *phase)
 NEVER(rt_device_gather_rows, RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
       int64_t n)
+NEVER(rt_device_rows_memory, RtExec *x, size_t n_bytes, void **p)
+NEVER(rt_device_rows_copy, RtExec *x, const void *here, size_t n_bytes, void **there)
+NEVER(rt_device_rows_do, RtExec *x, RtRowsOp op, void *to, const void *from, const void *row)
+NEVER(rt_device_rows_sum, RtExec *x, const RtTreeSum *t, float *to, const float *from)
+NEVER(rt_device_rows_send, RtExec *x, int slot, const RtMessages *m)
+NEVER(rt_device_rows_arrive, RtExec *x, int slot, const RtMessages *m)
+NEVER(rt_device_rows_reduce, RtExec *x, float *at, int64_t n)
 NEVER(rt_device_launch, RtExec *x, rt_device_kernel *k, const char *name, void *const *arg)
+NEVER(rt_device_launch_own, RtExec *x, int space, bool by_chunks, rt_device_kernel *k,
+      const char *name, void *const *arg)
 NEVER(rt_device_gemm, RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c)
 NEVER(rt_device_rank, RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
       int64_t len, int64_t inner, int ties)
@@ -117,6 +127,13 @@ bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
 }
 
 void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
+}
+void rt_device_rows_drop(RtExec *x, void *p) {
+}
+void rt_device_rows_close(RtDevice *d) {
+}
+void *rt_device_own(RtExec *x) {
+    return NULL;
 }
 void **rt_device_buffers(RtExec *x) {
     return NULL;

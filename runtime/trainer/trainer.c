@@ -13,7 +13,7 @@
 #include "checkpoint.h"
 #include "runtime/model/codes.h"
 #include "runtime/device/device_maps.h"
-#include "runtime/device/device.h"
+#include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
 #include "runtime/gemm/gemm_pieces.h"
 #include "runtime/graph/graph.h"
@@ -28,6 +28,7 @@
 #include "runtime/batch/pull.h"
 #include "runtime/batch/row_batches.h"
 #include "runtime/batch/train_batches.h"
+#include "runtime/batch/train_peers.h"
 #include "runtime/batch/train_shares.h"
 #include "tuned.h"
 #include "runtime/variant.h"
@@ -151,6 +152,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .reserve_best = reserve_best,
                                     .restart_profile = rt_profile_restart,
                                     .agree = rt_processes_agree,
+                                    .meet = rt_peers_meet_rows,
                                     .follow_first = rt_processes_follow_first,
                                     .open_index_file = open_index_file,
                                     .open_pulls = rt_pulls_open,
@@ -175,6 +177,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     if (t->training) t->training->stop_batches(t);
     rt_beside_close(&t->x);
     rt_team_stop(t->rt.team);
+    if (t->rt.device) rt_device_rows_close(t->rt.device);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
     if (t->graph) rt_graph_leave(t->graph, t->snapshot);
@@ -408,7 +411,8 @@ static gnnc_status open_device(gnnc_trainer *t) {
     t->rt.device->groups = o->group_products != 0;
     t->rt.device->samples =
         o->device_sampler && t->training && !t->training->device_sampler_lacks(t->program);
-    if (o->device_maps) st = rt_device_maps_open(&t->x, o->check_maps != 0);
+    if (o->device_maps && !t->program->by_parts) /* processes look up here which rows they share */
+        st = rt_device_maps_open(&t->x, o->check_maps != 0);
 out:
     return st;
 }
@@ -433,7 +437,10 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->training) TRY(st, t->training->open_pulls(t));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
-    if (rt_dist_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));
+    if (rt_dist_several(&t->x) && t->training) {
+        TRY(st, t->training->agree(t, false));
+        TRY(st, t->training->meet(t));
+    }
     if (t->training) TRY(st, t->training->reserve_history(t));
     if (t->training) TRY(st, t->training->limit_judged(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
@@ -452,6 +459,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->training) TRY(st, t->training->reserve_best(t));
     st = rt_device_spmm_open(&t->x);
 out:
+    if (st != GNNC_OK && t->rt.device) t->rt.device->rows.lost = true;
     return st;
 }
 

@@ -68,6 +68,8 @@ typedef struct RtTraining {
     gnnc_status (*restart_profile)(gnnc_trainer *t);
     /* Of processes that share rows: do all have the same data and options? */
     gnnc_status (*agree)(gnnc_trainer *t, bool trains);
+    /* .. and how do their devices send each other rows? */
+    gnnc_status (*meet)(gnnc_trainer *t);
     /* Of processes that train together, before they share anything: the first one's *number. */
     gnnc_status (*follow_first)(gnnc_trainer *t, int64_t *number);
     /* Of the data directory just opened: where index arrays are kept. */
