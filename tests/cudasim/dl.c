@@ -76,6 +76,10 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(ncclCommGetAsyncError)
     IS(ncclGetErrorString)
     IS(ncclBroadcast)
+    IS(ncclGroupStart)
+    IS(ncclGroupEnd)
+    IS(ncclSend)
+    IS(ncclRecv)
 #undef IS
     return at;
 }

@@ -25,6 +25,7 @@ struct ncclComm {
     char folder[128];
     int rank, n;
     long next;          /* transfer */
+    long *sent, *got;   /* [n] messages to and from each rank */
     atomic_int refs;    /* its own, and those of transfers that are queued */
     atomic_bool lost;   /* given up by this rank */
     atomic_int problem; /* an ncclResult_t, found while work was done */
@@ -84,8 +85,13 @@ static bool meet(const ncclComm_t c, const char *what) {
 }
 
 /* ---- the group -------- */
+static void free_group(ncclComm_t c) {
+    if (c) free(c->sent);
+    free(c);
+}
+
 static void let_go(ncclComm_t c) {
-    if (atomic_fetch_sub(&c->refs, 1) == 1) free(c);
+    if (atomic_fetch_sub(&c->refs, 1) == 1) free_group(c);
 }
 
 ncclResult_t ncclGetVersion(int *version) {
@@ -122,10 +128,12 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank
     cudaGetDevice(&gpu);
     cudaGetDeviceProperties(&own, gpu);
     ncclComm_t c = calloc(1, sizeof *c);
-    if (!c || (told && strcmp(told, "init") == 0)) {
-        free(c);
+    if (c) c->sent = calloc(2 * (size_t)n, sizeof *c->sent);
+    if (!c || !c->sent || (told && strcmp(told, "init") == 0)) {
+        free_group(c);
         return ncclSystemError;
     }
+    c->got = c->sent + n;
     memcpy(c->folder, id.internal, sizeof c->folder);
     c->rank = rank;
     c->n = n;
@@ -134,7 +142,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank
     bool met = put_file(path, &own, sizeof own) && meet(c, "in");
     bool alone = met && has_own_gpu(c, &own);
     if (alone) *comm = c;
-    if (!alone) free(c);
+    if (!alone) free_group(c);
     return alone ? ncclSuccess : met ? ncclInvalidUsage : ncclSystemError;
 }
 
@@ -229,4 +237,119 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t n, ncclDataType_t 
     atomic_fetch_add(&c->refs, 1);
     int failed = cudasim_transfer(stream, to, t->n_bytes, is_ready, transfer, drop, t);
     return failed ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+/* ---- messages -------- */
+/* From one rank to another, the number-th between the two. */
+typedef struct {
+    ncclComm_t comm;
+    int from, to;
+    long number;
+    bool never;
+    void *at;
+    size_t n_bytes;
+} Message;
+
+static void message_path(char *path, const Message *m) {
+    snprintf(path, PATH_SIZE, "%s/from%d.%ld.%d", m->comm->folder, m->from, m->number, m->to);
+}
+
+static bool message_is_ready(void *closure) {
+    const Message *m = closure;
+    char path[PATH_SIZE];
+    if (m->comm->lost) return true; /* it does nothing any more */
+    if (m->never) return false;
+    message_path(path, m);
+    return m->from == m->comm->rank || is_there(path);
+}
+
+static void move_message(void *closure) {
+    const Message *m = closure;
+    char path[PATH_SIZE];
+    message_path(path, m);
+    if (m->comm->lost) return;
+    if (m->from == m->comm->rank) {
+        if (!put_file(path, m->at, m->n_bytes)) cudasim_fail("what NCCL sends cannot be written");
+        return;
+    }
+    if (!take_file(path, m->at, m->n_bytes))
+        cudasim_fail("ranks call NCCL for different numbers of bytes");
+    unlink(path);
+}
+
+static void drop_message(void *closure) {
+    Message *m = closure;
+    let_go(m->comm);
+    free(m);
+}
+
+/* The calls of this thread's group. */
+enum { MOST_CALLS = 128 };
+typedef struct {
+    bool open;
+    int n;
+    Message *call[MOST_CALLS];
+    cudaStream_t stream[MOST_CALLS];
+} Group;
+
+static Group *group(void) {
+    static _Thread_local Group own;
+    return &own;
+}
+
+ncclResult_t ncclGroupStart(void) {
+    if (group()->open) return ncclInvalidUsage;
+    group()->open = true;
+    return ncclSuccess;
+}
+
+/* All that is sent before what is received, as none of a group's calls waits for another. */
+ncclResult_t ncclGroupEnd(void) {
+    Group *g = group();
+    bool failed = !g->open;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < g->n; i++) {
+            Message *m = g->call[i];
+            if (!m || (m->from == m->comm->rank) != (pass == 0)) continue;
+            g->call[i] = NULL;
+            failed |= cudasim_transfer(g->stream[i], m->at, m->n_bytes, message_is_ready,
+                                       move_message, drop_message, m) != 0;
+        }
+    g->open = false;
+    g->n = 0;
+    return failed ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+/* Outside of a group ranks that send before they receive would wait for each other. */
+static ncclResult_t call_for(ncclComm_t c, int from, int to, void *at, size_t n,
+                             ncclDataType_t type, cudaStream_t stream) {
+    Group *g = group();
+    int other = from == c->rank ? to : from;
+    if (!g->open || g->n == MOST_CALLS) return ncclInvalidUsage;
+    if (type != ncclInt8 || n == 0 || other < 0 || other >= c->n || other == c->rank)
+        return ncclInvalidArgument;
+    long number = c->next++;
+    if (is_told("die", number)) raise(SIGKILL);
+    if (is_told("call", number)) return ncclSystemError;
+    Message *m = malloc(sizeof *m);
+    if (!m) return ncclSystemError;
+    bool remote = is_told("remote", number);
+    *m = (Message){.comm = c, .from = from, .to = to, .at = at, .n_bytes = n};
+    m->number = from == c->rank ? c->sent[to]++ : c->got[from]++;
+    m->never = remote || is_told("stall", number);
+    if (remote) c->problem = ncclRemoteError;
+    atomic_fetch_add(&c->refs, 1);
+    g->call[g->n] = m;
+    g->stream[g->n++] = stream;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int to, ncclComm_t c,
+                      cudaStream_t stream) {
+    return call_for(c, c->rank, to, (void *)(uintptr_t)from, n, type, stream);
+}
+
+ncclResult_t ncclRecv(void *to, size_t n, ncclDataType_t type, int from, ncclComm_t c,
+                      cudaStream_t stream) {
+    return call_for(c, from, c->rank, to, n, type, stream);
 }

@@ -285,6 +285,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     Queues *q = lock();
     Task t = {.kind = TASK_WAIT, .event = e, .record = e->asked, .by = e->by};
     cudaError_t error = cudaSuccess;
+    if (s && e->by && e->by->has_transfers) s->has_transfers = true; /* as it waits for them */
     if (e->done < e->asked && s) error = enqueue(q, s, &t);
     if (e->done < e->asked && !s) drain(q, e->by, e, e->asked);
     unlock(q);

@@ -12,7 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from checks import bytes_of, check, end  # noqa: E402
-from threads import E_IO, Broadcast, Bus, Processes, Trainer as Of, in_threads as of_threads  # noqa: E402
+from threads import E_IO, Broadcast, Bus, Exchange, Processes, Rows, Trainer as Of, in_threads as of_threads  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP.encode() + b"/models/data/cora"
@@ -202,48 +202,8 @@ check("fast sums of shared steps", lib.gnnc_trainer_load(t, CORA) == E_STATE
 lib.gnnc_trainer_destroy(t)
 
 # ---- rows are computed while others come, in a thread of the trainer's where the host allows it -----------------
-Pointers, Sizes = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)
-Exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, Sizes, Pointers, Sizes)
-
-
 class Sharing(ctypes.Structure):
     _fields_ = [*Processes._fields_[:5], ("exchange", Exchange), ("exchange_in_thread", ctypes.c_int)]
-
-
-class Rows:
-    """What n threads send rows by: copies.  elsewhere: the calls of each that other threads of theirs made."""
-    def __init__(self, n, fails_at=-1):
-        self.n, self.barrier, self.fails_at = n, threading.Barrier(n), fails_at
-        self.sent, self.elsewhere, self.wrong = [None] * n, [[] for _ in range(n)], []
-
-    def of(self, rank):
-        home, count, busy = threading.get_ident(), 0, threading.Lock()
-
-        def exchange(_, out, n_out, to, n_in):
-            nonlocal count
-            if not busy.acquire(blocking=False):
-                self.wrong.append((rank, "two calls at once"))
-                return E_IO
-            try:
-                count += 1
-                if threading.get_ident() != home:
-                    self.elsewhere[rank].append(count)
-                if count == self.fails_at:
-                    return E_IO
-                self.sent[rank] = [ctypes.string_at(out[r], n_out[r]) if n_out[r] else b"" for r in range(self.n)]
-                self.barrier.wait(60)
-                for r in range(self.n):
-                    if r != rank and len(self.sent[r][rank]) != n_in[r]:
-                        self.wrong.append((rank, r, n_in[r]))
-                    elif r != rank and n_in[r]:
-                        ctypes.memmove(to[r], self.sent[r][rank], n_in[r])
-                self.barrier.wait(60)
-            except threading.BrokenBarrierError:
-                return E_IO
-            finally:
-                busy.release()
-            return 0
-        return Exchange(exchange)
 
 
 def share(n, name, in_thread, fails_at=-1, fast=0):

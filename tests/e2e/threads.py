@@ -1,4 +1,4 @@
-"""Trainers of one program in threads of this process, whose broadcast copies from one to the others."""
+"""Trainers of one program in threads of this process, whose messages are copies from one to the others."""
 import ctypes
 import threading
 
@@ -7,6 +7,9 @@ from checks import check
 E_IO = -4
 
 Broadcast = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+Pointers, Sizes = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)
+Exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, Sizes, Pointers, Sizes)
 
 
 class Processes(ctypes.Structure):
@@ -52,11 +55,49 @@ class Bus:
         return Broadcast(broadcast)
 
 
+class Rows:
+    """What n threads send rows by: copies.  elsewhere: the calls of each that other threads of theirs made."""
+    def __init__(self, n, fails_at=-1):
+        self.n, self.barrier, self.fails_at = n, threading.Barrier(n), fails_at
+        self.sent, self.elsewhere, self.wrong = [None] * n, [[] for _ in range(n)], []
+
+    def of(self, rank):
+        home, count, busy = threading.get_ident(), 0, threading.Lock()
+
+        def exchange(_, out, n_out, to, n_in):
+            nonlocal count
+            if not busy.acquire(blocking=False):
+                self.wrong.append((rank, "two calls at once"))
+                return E_IO
+            try:
+                count += 1
+                if threading.get_ident() != home:
+                    self.elsewhere[rank].append(count)
+                if count == self.fails_at:
+                    return E_IO
+                self.sent[rank] = [ctypes.string_at(out[r], n_out[r]) if n_out[r] else b"" for r in range(self.n)]
+                self.barrier.wait(60)
+                for r in range(self.n):
+                    if r != rank and len(self.sent[r][rank]) != n_in[r]:
+                        self.wrong.append((rank, r, n_in[r]))
+                    elif r != rank and n_in[r]:
+                        ctypes.memmove(to[r], self.sent[r][rank], n_in[r])
+                self.barrier.wait(60)
+            except threading.BrokenBarrierError:
+                return E_IO
+            finally:
+                busy.release()
+            return 0
+        return Exchange(exchange)
+
+
 class Trainer:
-    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0):
+    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0, rows=None):
         self.lib, self.data, self.rank, self.bus, self.t = lib, data, rank, bus, ctypes.c_void_p()
         self.kept = bus.of(rank) if bus else Broadcast()
-        p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None, None, 0, None, rank if local else 0, local)
+        self.exchange = rows.of(rank) if rows else None
+        p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None, ctypes.cast(self.exchange, ctypes.c_void_p) if rows else None,
+                      0, None, rank if local else 0, local)
         self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
@@ -92,12 +133,13 @@ class Trainer:
         return self.lib.gnnc_trainer_agree(self.t, asked)
 
 
-def in_threads(lib, data, n, does, fails_at=-1, seed=lambda rank: 0, local=0):
-    """does(trainer) of each of n; what they returned.  local: so many are told that they share a machine."""
+def in_threads(lib, data, n, does, fails_at=-1, seed=lambda rank: 0, local=0, rows=None):
+    """does(trainer) of each of n; what they returned.  local: so many are told that they share a machine.  rows: what they
+    send rows by."""
     bus, out = (Bus(n, fails_at) if n > 1 else None), [None] * n
 
     def run(rank):
-        t = Trainer(lib, data, rank, n, bus, seed(rank), local=local)
+        t = Trainer(lib, data, rank, n, bus, seed(rank), local=local, rows=rows)
         try:
             t.ok(t.load())
             out[rank] = does(t)
@@ -105,6 +147,8 @@ def in_threads(lib, data, n, does, fails_at=-1, seed=lambda rank: 0, local=0):
             out[rank] = e
             if bus:
                 bus.barrier.abort()
+            if rows:
+                rows.barrier.abort()
         lib.gnnc_trainer_destroy(t.t)
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
     for t in threads:

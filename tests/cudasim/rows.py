@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Processes that share the rows of a whole graph, each on a GPU of its own, by the simulator.
+
+    rows.py BUILD      trainers in threads, whose GPUs are those of one simulator, then programs of MPI
+"""
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from checks import MPI, bytes_of, check, end  # noqa: E402
+from sim import cora, counts, library, orders  # noqa: E402
+from threads import Rows, in_threads  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv[1])
+DATA, PARTS, EPOCHS, E_IO, E_DEVICE = "four", 4, 2, -4, -13
+# hidden: so many that halos are worth it to compute beside them (runtime/exec/beside.c).
+MODELS = {"gcn": ("hidden=56",), "sage": ("hidden=56",), "gat": ("hidden=7", "heads=8")}
+# Who sends rows: the GPUs, by the simulator's NCCL, or the host, without that.
+WAYS = {"by NCCL": None, "through the host": "nccl"}
+
+
+class Counters(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_int64) for name in (
+        "steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes", "peak_bytes", "eval_ns",
+        "sent_bytes", "messages", "beside_bytes", "pulled_rows"))]
+
+
+class Traffic(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_int64) for name in (
+        "bytes", "messages", "halo_bytes", "whole_bytes", "sum_bytes", "halo_rows", "least_bytes"))]
+
+
+def with_environment(**names):
+    for name, value in names.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def counted(t):
+    c = Counters(ctypes.sizeof(Counters))
+    t.ok(t.lib.gnnc_trainer_counters(t.t, ctypes.byref(c)))
+    return c
+
+
+def foreseen(t, phase, n):
+    of = Traffic(ctypes.sizeof(Traffic))
+    t.ok(t.lib.gnnc_trainer_traffic(t.t, phase, n, ctypes.byref(of)))
+    return of
+
+
+def predicted(t):
+    data, rank, shape = ctypes.POINTER(ctypes.c_float)(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+    t.ok(t.lib.gnnc_trainer_predict(t.t, ctypes.byref(data), ctypes.byref(rank), shape))
+    n = 1
+    for i in range(rank.value):
+        n *= shape[i]
+    return ctypes.string_at(data, 4 * n)
+
+
+def trains(n):
+    """What it sent in steps, what was foreseen of all processes, what came beside kernels, and what it predicts."""
+    def does(t):
+        first = counted(t)
+        t.steps(EPOCHS)
+        now = counted(t)
+        of = foreseen(t, b"train", n)
+        t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+        loss = ctypes.c_double()
+        t.ok(t.lib.gnnc_trainer_metric(t.t, b"loss.val", ctypes.byref(loss)))
+        if t.rank == 0:
+            t.save(f"of.{n}")
+        return (now.sent_bytes - first.sent_bytes, now.messages - first.messages, EPOCHS * of.bytes, EPOCHS * of.messages,
+                now.beside_bytes, loss.value, predicted(t))
+    return does
+
+
+def goes_on(t):
+    t.ok(t.lib.gnnc_trainer_resume(t.t, b"one"))
+    t.steps(EPOCHS)
+    if t.rank == 0:
+        t.save("rest")
+
+
+def same_bits(lib, model, cpu, whole):
+    """cpu: the cpu's program of the same parts, whose sums have another order.  whole: in each number both ways."""
+    one = in_threads(lib, DATA.encode(), 1, trains(1))[0]
+    check(f"{model}: one trains", isinstance(one, tuple) and one[:2] == (0, 0), one)
+    if not isinstance(one, tuple):
+        return
+    for way, without in WAYS.items():
+        with_environment(CUDASIM_NO_LIBRARY=without)
+        for n, order in zip((2, 3, 4) if whole or not without else (3,), orders(lib)):
+            of_several(lib, model, n, one, f"{way}, {order}")
+    lib.cudasim_order(b"eager")
+    with_environment(CUDASIM_NO_LIBRARY=None)
+    os.rename("of.1", "one")
+    there = in_threads(cpu, DATA.encode(), 1, trains(1))[0]
+    check(f"{model}: the cpu's loss", isinstance(there, tuple) and abs(there[5] - one[5]) < 1e-4 * one[5], (there, one[5]))
+    if not whole:
+        return
+    check(f"{model}: one goes on", in_threads(lib, DATA.encode(), 1, goes_on) == [None])
+    os.rename("rest", "rest.1")
+    check(f"{model}: three go on", in_threads(lib, DATA.encode(), 3, goes_on, local=3, rows=Rows(3)) == [None] * 3)
+    check(f"{model}: .. to the bits of one", bytes_of("rest") == bytes_of("rest.1"))
+
+
+def of_several(lib, model, n, one, how):
+    what, before, rows = f"{model}: {n}, {how}", counts(lib)["transfers"], Rows(n)
+    all_of = in_threads(lib, DATA.encode(), n, trains(n), local=n, rows=rows)
+    check(f"{what}: they train", all(isinstance(of, tuple) for of in all_of) and not rows.wrong, (all_of, rows.wrong))
+    if not all(isinstance(of, tuple) for of in all_of):
+        return
+    check(f"{what}: the bits of one", bytes_of(f"of.{n}") == bytes_of("of.1"))
+    check(f"{what}: all judge and predict as one", all(of[5:] == one[5:] for of in all_of), [of[5] for of in all_of] + [one[5]])
+    check(f"{what}: bytes and messages as foreseen", sum(of[0] for of in all_of) == all_of[0][2] > 0
+          and sum(of[1] for of in all_of) == all_of[0][3], [of[:4] for of in all_of])
+    check(f"{what}: some of it beside kernels", sum(of[4] for of in all_of) > 0, [of[4] for of in all_of])
+    check(f"{what}: who sends", (counts(lib)["transfers"] > before) == ("CUDASIM_NO_LIBRARY" not in os.environ))
+
+
+def one_fails(lib):
+    """A launch of one fails: it says so, and no other waits for it."""
+    for way, without in WAYS.items():
+        with_environment(CUDASIM_NO_LIBRARY=without)
+        rows, both = Rows(2), threading.Barrier(2)
+
+        def does(t, rows=rows, both=both):
+            t.steps(1)
+            both.wait(60)
+            if t.rank == 0:
+                t.lib.cudasim_break_launches(ctypes.c_int64(3), 719)
+            st = t.lib.gnnc_trainer_step(t.t)
+            if st == 0:
+                st = t.lib.gnnc_trainer_wait(t.t)
+            if st == E_DEVICE:
+                rows.barrier.abort()
+                t.lib.gnnc_trainer_destroy(t.t)  # as a program ends: what it would send does not come
+                t.t = ctypes.c_void_p()
+                return st, "at or before kernel"
+            return st, t.error()
+        said = in_threads(lib, DATA.encode(), 2, does, local=2, rows=rows)
+        lib.cudasim_break_launches(ctypes.c_int64(-1), 0)
+        check(f"one device fails, {way}", all(isinstance(s, tuple) for s in said) and sorted(s[0] for s in said) == [E_DEVICE, E_IO], said)
+    with_environment(CUDASIM_NO_LIBRARY=None)
+
+
+def programs(tmp):
+    """Of MPI: each process has a simulator of its own."""
+    env = {**os.environ, **MPI, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+    def ranks(n, *options, start=(), command=()):
+        return subprocess.run(["timeout", "120", "mpirun", "--oversubscribe", "-n", str(n), *start, "./gcn", *command, "--data", DATA, *options],
+                              env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    subprocess.run([HERE + "/build", TOP + "/models/gcn.gnn", os.path.abspath("gcn"), "--parts", "-D", "hidden=56"], check=True,
+                   env={**env, "BUILD": BUILD, "MPI": "1", "KERNELS": tmp})
+    for n in (1, 2, 4):
+        r = ranks(n, "--epochs", "2", "--checkpoint", f"mpi.{n}")
+        check(f"{n} of MPI train", r.returncode == 0, r.stdout)
+        words = {1: "", 2: "rows: from GPU to GPU by NCCL 2.28.9", 4: "rows: ranks 0 and 3 share a GPU; they go through the memory of hosts"}[n]
+        check(f"{n} of MPI say who sends", words in r.stdout and r.stdout.count("rows:") == (n > 1), r.stdout)
+        if n > 1:
+            lines = subprocess.run(["./gcn", "info", "--data", DATA, "--processes", str(n)], env=env, text=True, check=True,
+                                   stdout=subprocess.PIPE).stdout.partition("\nBetween ")[2].splitlines()[1:]
+            is_ = {w[0]: int(w[1]) for w in map(str.split, lines)}
+            check(f"{n} of MPI send what info foresees", f"{n} processes sent {is_['load'] + 2 * is_['train'] + 3 * is_['eval']} bytes" in r.stdout,
+                  (is_, r.stdout))
+    check("bits of one", bytes_of("mpi.1") == bytes_of("mpi.2") == bytes_of("mpi.4"))
+    for n in (1, 3):
+        r = ranks(n, "--weights", "mpi.1", "--out", f"{n}.npy", command=("predict",))
+        check(f"{n} of MPI predict", r.returncode == 0, r.stdout)
+    check("the same", bytes_of("1.npy") == bytes_of("3.npy"))
+    r = ranks(2, "--epochs", "2", "--checkpoint", "mpi.host", "--sums", "host")
+    check("the host sends", r.returncode == 0 and "rows:" not in r.stdout and bytes_of("mpi.host") == bytes_of("mpi.1"), r.stdout)
+    r = ranks(2, "--epochs", "2", "--checkpoint", "none", "--reduce", "fast")
+    check("sums by MPI", r.returncode == 0 and "sums by MPI counted as the least" in r.stdout, r.stdout)
+    for rank, how, says in ((0, "init", "nccl: the processes' group: unhandled system error"),
+                            (1, "call:30", "nccl: a transfer between GPUs: unhandled system error"),
+                            (0, "remote:40", "nccl: what other processes' GPUs send: remote process exited"),
+                            (1, "stall:40", "nccl: what other processes' GPUs send(: remote process exited| did not come within 6 s)"),
+                            (1, "die:40", None)):
+        start = ("sh", "-c", f'[ $OMPI_COMM_WORLD_RANK = {rank} ] && export CUDASIM_NCCL={how}; exec "$0" "$@"')
+        begin = time.monotonic()
+        r = ranks(2, "--epochs", "2", "--checkpoint", "none", "--patience", "6" if how.startswith("stall") else "60", start=start)
+        said = [line for line in r.stdout.splitlines() if "error: " in line]
+        check(f"rank {rank}, {how}: one line", r.returncode not in (0, 124) and
+              (len(said) == 1 and re.search(says, said[0]) if says else not said), r.stdout)
+        check(f"rank {rank}, {how}: soon", time.monotonic() - begin < 45)
+
+
+def main():
+    os.environ["CUDASIM_DEVICES"] = "4"
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        cora()
+        subprocess.run([BUILD + "/gnnc", "partition", "cora", str(PARTS), "-o", DATA, "--method", "rows"], check=True, stdout=subprocess.DEVNULL)
+        os.environ["TMPDIR"] = os.environ["KERNELS"] = tmp  # where the simulator's NCCL leaves its files
+        for i, (model, sizes) in enumerate(MODELS.items()):
+            options = ["--parts", "--name=model", *(x for size in sizes for x in ("-D", size))]
+            lib = library(BUILD, model, f"{TOP}/models/{model}.gnn", "cuda", options)
+            cpu = library(BUILD, model, f"{TOP}/models/{model}.gnn", "cpu", options)
+            lib.gnnc_trainer_error.restype = cpu.gnnc_trainer_error.restype = ctypes.c_char_p
+            same_bits(lib, model, cpu, i == 0)
+            if i == 0:
+                one_fails(lib)
+        os.environ["CUDASIM_DEVICES"] = "3"
+        if shutil.which("mpirun") and os.path.exists(BUILD + "/gnnrt_mpi.o"):
+            programs(tmp)
+        else:
+            check("without MPI its programs are left out", "GNNC_CI" not in os.environ)
+    return end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
