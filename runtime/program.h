@@ -22,10 +22,11 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 42,
+    RT_PROGRAM_VERSION = 43,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
+    RT_STREAMS_MAX = 4, /* of a phase on a device */
     RT_MAX_HOPS = 64
 };
 
@@ -173,6 +174,10 @@ typedef struct {
     int n_blocks;
     const rt_blocks *blocks;                        /* in order */
     int64_t (*block_rows)(int i, const int64_t *n); /* rows that blocks[i] cuts; NULL: no blocks */
+    /* Where run_device is recorded: streams that its steps are in, 0 or 1: one; bit i: products are
+     * made in stream i. */
+    int n_streams;
+    unsigned product_streams;
     const char *buckets_lack; /* why not `buckets`, "a.gnn:12: .."; NULL: it has, or no batches */
 } rt_phase;
 
@@ -449,6 +454,11 @@ gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, v
 gnnc_status rt_device_launch_own(RtExec *x, int space, bool by_chunks, rt_device_kernel *k,
                                  const char *name, void *const *arg);
 void *rt_device_own(RtExec *x); /* an RtOwnRows (cuda/own_rows.h), set by that launch */
+/* Where the device records the phase: what follows is in this stream, behind the n steps `after` of
+ * others, each of which rt_device_mark() has marked when it was done.  Else it stays in the one
+ * that there is. */
+gnnc_status rt_device_stream(RtExec *x, int stream, int n, const int *after);
+gnnc_status rt_device_mark(RtExec *x, int step);
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.
  */

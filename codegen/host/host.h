@@ -20,6 +20,8 @@ typedef struct {
     int phase;                /* index of the phase being written */
     int n_exchanges;          /* number of exchanges in the phases written so far */
     bool bucketed;            /* the phase being written may be recorded for rounded sizes */
+    int stream;               /* of a device: that of the step written last */
+    bool *marked;             /* by step: steps of other streams wait for it; NULL: there is one */
     const bool *in_batches;   /* by buffer: a phase that runs over batches accesses it */
 } Host;
 

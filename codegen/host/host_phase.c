@@ -380,6 +380,34 @@ static bool emit_call(Host *h, int index, const PStep *s) {
     return true;
 }
 
+/* Finds the steps of a device's phase that steps of other streams wait for. */
+static void find_marked(Host *h, const PPhase *ph) {
+    h->stream = 0;
+    h->marked = NULL;
+    if (!h->device || !plan_has_streams(ph)) return;
+    h->marked = NEWN(h->a, bool, (size_t)ph->steps.n + 1);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PBranch *b = ph->steps.v[i]->branch;
+        for (int k = 0; b && k < b->n_after; k++)
+            h->marked[plan_step_index(ph, b->after[k])] = true;
+    }
+}
+
+/* Writes that the device does the step in its stream, behind the steps of others that it needs;
+ * nothing where it only comes after the step before it. */
+static void emit_stream(Host *h, const PStep *s) {
+    const PPhase *ph = h->p->phases.v[h->phase];
+    const int stream = s->branch ? s->branch->stream : 0, n = s->branch ? s->branch->n_after : 0;
+    if (!h->marked || (stream == h->stream && !n)) return;
+    h->stream = stream;
+    host_printf(h, "    st = rt_device_stream(x, %d, %d, ", stream, n);
+    for (int i = 0; i < n; i++)
+        host_printf(h, "%s%d", i ? ", " : "(const int[]){",
+                    plan_step_index(ph, s->branch->after[i]));
+    host_puts(h, n ? "});\n" : "NULL);\n");
+    host_puts(h, "    if (st != GNNC_OK) return st;\n");
+}
+
 /* Writes step number `index` of the current phase. A step that another one does on the device is
  * only mentioned in a comment. */
 static void emit_step(Host *h, int index, const PStep *s) {
@@ -402,9 +430,12 @@ static void emit_step(Host *h, int index, const PStep *s) {
     if (conditional)
         host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
                     s->pred_not ? "false" : "true");
+    emit_stream(h, s);
     bool returns_status = emit_call(h, index, s);
     if (conditional) host_puts(h, "    }\n");
     if (returns_status || conditional) host_puts(h, "    if (st != GNNC_OK) return st;\n");
+    if (!h->marked || !h->marked[index]) return;
+    host_printf(h, "    st = rt_device_mark(x, %d);\n    if (st != GNNC_OK) return st;\n", index);
 }
 
 /* Writes loop number `loop` over blocks of rows of the phase: its steps, indented, run on one block
@@ -451,6 +482,7 @@ static void find_locals(Host *h, const PPhase *ph) {
  * cache) are in loops. */
 static void emit_phase_body(Host *h, const PPhase *ph) {
     find_locals(h, ph);
+    find_marked(h, ph);
     for (int i = 0, next = 0; i < ph->steps.n; i++) {
         if (!h->device && next < ph->blocks.n && ph->blocks.v[next].first == i) {
             i = ph->blocks.v[next].last;

@@ -385,6 +385,20 @@ static void emit_buckets(Host *h, const PPhase *ph) {
     host_puts(h, ", ");
 }
 
+/* Writes in how many streams a device records the phase, and in which of them products are made;
+ * nothing where it is one. */
+static void emit_streams(Host *h, const PPhase *ph) {
+    int n = 1;
+    unsigned products = 0;
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        const int stream = s->branch ? s->branch->stream : 0;
+        if (stream >= n) n = stream + 1;
+        if (s->kind == PS_GEMM) products |= 1u << stream;
+    }
+    if (n > 1) host_printf(h, ".n_streams = %d, .product_streams = 0x%x, ", n, products);
+}
+
 /* Writes the table of phases, and before it the tables and functions of each phase. */
 static void emit_phase_table(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
@@ -408,6 +422,7 @@ static void emit_phase_table(Host *h) {
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
         emit_buckets(h, ph);
+        emit_streams(h, ph);
         host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
         if (ph->blocks.n)
             host_printf(

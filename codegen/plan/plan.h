@@ -7,6 +7,7 @@
 
 #include "codegen/loop/loop.h"
 #include "passes/pass.h"
+#include "runtime/program.h"
 
 /* A buffer of the plan: memory that steps read or write. */
 typedef struct {
@@ -112,6 +113,13 @@ typedef struct {
     int n_bufs, bufs[2]; /* ids of buffers, by the kernel's argument */
 } PClear;
 
+/* Where a device runs a step beside others (plan_streams.c). */
+typedef struct PBranch {
+    int stream; /* behind the steps that are in this one */
+    int n_after;
+    struct PStep *after[RT_STREAMS_MAX]; /* and behind these; [n_after] */
+} PBranch;
+
 /* One step of a phase.  Fields that its kind does not use are 0. */
 typedef struct PStep {
     PStepKind kind;
@@ -139,6 +147,8 @@ typedef struct PStep {
     const char *separate_because; /* PS_GEMM without a group: why, for reports */
     const struct PStep
         *separate_from; /* the product that `separate_because` speaks of; NULL = all */
+    PBranch *branch;    /* of a plan for a device: its stream, and which steps of others it waits
+                           for; NULL = stream 0, none */
     Space *space;       /* PS_RELATION: the edge space that is built */
     int64_t limit;      /* PS_LOOP: most iterations; 0 = no limit */
     bool recorded; /* PS_LOOP of a plan for a device: the device evaluates the condition by itself
@@ -180,6 +190,7 @@ typedef enum {
     SP_GROUP = 1 << 13,     /* PGroup, or why there is none */
     SP_SPMM = 1 << 14,      /* PSpmm */
     SP_WITHIN = 1 << 15,    /* the number of the product that covers it */
+    SP_STREAM = 1 << 16,    /* PBranch */
 } PStepPart;
 
 /* Who does a step. */
@@ -307,6 +318,7 @@ enum {
     PLAN_FORMED = 1 << 8,      /* fusions that can be one kernel were looked for */
     PLAN_BUFFERS = 1 << 9,     /* fusions have their buffers */
     PLAN_OVERLAPPED = 1 << 10, /* rows that are computed beside exchanges were looked for */
+    PLAN_STREAMS = 1 << 11,    /* steps that can run beside each other were looked for (PBranch) */
 };
 
 /* The step plan of a module. */
@@ -397,6 +409,11 @@ typedef struct {
 } PPaddedOperand;
 /* Whether the phase trains, and each of its runs is on a batch. */
 bool plan_trains_on_batches(const Plan *p, const PPhase *ph);
+/* Whether steps of the phase are in several streams. */
+bool plan_has_streams(const PPhase *ph);
+/* Why the streams of the phase's steps are wrong, as one may run before another that it needs is
+ * done; NULL: they are right.  *at gets the number of the step. */
+const char *plan_streams_misfit(Arena *a, const Plan *p, const PPhase *ph, int *at);
 /* The first step of the phase that a device cannot run for sizes rounded up to a bucket, *why gets
  * the reason; NULL: it can run all.  cleared: pass `clear-tails` should have run, so
  * that a product without a PClear is such a step. */

@@ -16,9 +16,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const fact_words[] = {"steps",  "blocks",  "epilogues", "joined",
-                                         "groups", "lives",   "sparse",    "fusions",
-                                         "formed", "buffers", "overlapped"};
+static const char *const fact_words[] = {"steps",  "blocks",  "epilogues",  "joined",
+                                         "groups", "lives",   "sparse",     "fusions",
+                                         "formed", "buffers", "overlapped", "streams"};
 const Words plan_fact_words = {fact_words, COUNT(fact_words)};
 static const char *const spmm_words[] = {
     [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse"};

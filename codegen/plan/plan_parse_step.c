@@ -149,6 +149,23 @@ static bool parse_partition(PlanReader *r, PStep *s) {
            (!parse_accept_word(&r->p, "beside") || parse_halos(r, &s->beside));
 }
 
+/* Reads the stream that a device runs the step in, and which earlier steps of other streams it
+ * waits for: "stream 1 after 3, 5". */
+static bool parse_stream(PlanReader *r, PStep *s) {
+    PBranch *b = s->branch = NEW(r->p.a, PBranch);
+    int64_t stream = 0, step = 0;
+    if (!parse_int(&r->p, "a stream", 0, RT_STREAMS_MAX - 1, &stream)) return false;
+    b->stream = (int)stream;
+    if (!parse_accept_word(&r->p, "after"))
+        return b->stream || step_error(r, "stream 0 is said where a step waits for others");
+    do {
+        if (b->n_after == RT_STREAMS_MAX) return step_error(r, "it waits for too many steps");
+        if (!parse_int(&r->p, "an earlier step", 0, r->ph->steps.n - 1, &step)) return false;
+        b->after[b->n_after++] = r->ph->steps.v[step];
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
 /* Reads the name of the C function that a call runs; the section "facts" says which it is. */
 static bool parse_symbol(PlanReader *r) {
     const char *name = NULL;
@@ -182,6 +199,8 @@ static bool parse_part(PlanReader *r, PStep *s, const PStepPartText *part) {
         return parse_condition(r, s);
     case SP_CLEAR:
         return parse_clear(r, s);
+    case SP_STREAM:
+        return parse_stream(r, s);
     case SP_EPILOGUE: /* cut_annotations() has taken these from the line */
     case SP_GROUP:
     case SP_SPMM:

@@ -172,6 +172,11 @@ static void print_part(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *
     case SP_CONDITION:
         sb_printf(b, " %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
         break;
+    case SP_STREAM:
+        sb_printf(b, " %d", s->branch->stream);
+        for (int i = 0; i < s->branch->n_after; i++)
+            sb_printf(b, "%s %d", i ? "," : " after", plan_step_index(ph, s->branch->after[i]));
+        break;
     case SP_CLEAR:
         sb_printf(b, " %s", s->clear->kernel->name);
         print_buf_names(b, p, s->clear->bufs, s->clear->n_bufs);

@@ -590,6 +590,25 @@ static bool check_block_loops(Ctx *ctx, const Plan *p) {
     return ok;
 }
 
+/* ---- streams ----------------------------------------------------------------------------- */
+/* Checks that steps which may run beside each other need nothing of each other, nor have bytes in
+ * common. */
+static bool check_streams(Check *c) {
+    int at = 0, *last = NEWN(c->c->a, int, (size_t)c->p->bufs.n + 1);
+    const char *why = plan_streams_misfit(c->c->a, c->p, c->phase, &at);
+    if (why) c->step = c->phase->steps.v[at];
+    if (why) return plan_error(c, "%s", why);
+    if (!(c->p->flags & PLAN_LIVES)) return true;
+    plan_stream_lives(c->c->a, c->p, c->phase, last);
+    for (int i = 0; i < c->p->bufs.n; i++) {
+        if (last[i] <= c->p->bufs.v[i]->last) continue;
+        c->step = c->phase->steps.v[last[i]];
+        return plan_error(c, "%s may be in use beside it, and its life has ended",
+                          c->p->bufs.v[i]->name);
+    }
+    return true;
+}
+
 /* ---- the end of a phase ------------------------------------------------------------------ */
 /* Adds an error about the end of the current phase; returns false. */
 static bool end_error(Check *c, Span at, const char *buf, const char *what) {
@@ -640,6 +659,7 @@ static bool check_phase(Check *c) {
         c->step = c->phase->steps.v[i];
         if (c->step->kind == PS_EXCHANGE && !check_beside(c)) return false;
     }
+    if (plan_has_streams(c->phase) && !check_streams(c)) return false;
     return !(c->p->flags & PLAN_STEPS) || check_results(c);
 }
 

@@ -60,3 +60,16 @@ bool plan_steps_conflict(const PStep *x, const PStep *y) {
                 return true;
     return false;
 }
+
+bool plan_must_stay_ordered(const PStep *x, const PStep *y) {
+    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
+        if (plan_must_stay_ordered(x->epilogue->covers[i], y)) return true;
+    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
+        if (plan_must_stay_ordered(x, y->epilogue->covers[i])) return true;
+    for (int i = 0; i < x->n_bufs; i++) {
+        int b = x->bufs[i];
+        if (plan_step_accesses_buf(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
+            return true;
+    }
+    return x->pred >= 0 && plan_step_writes(y, x->pred);
+}

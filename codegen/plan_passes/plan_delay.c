@@ -209,7 +209,7 @@ const Pass plan_pass_delay_sums = {
     .summary = "let steps that only end sums wait until their result is wanted",
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS | PLAN_OVERLAPPED,
+    .bars = PLAN_GROUPS | PLAN_OVERLAPPED | PLAN_STREAMS,
     .moves_steps = true,
     .run_plan = run_delay,
 };
@@ -303,7 +303,7 @@ const Pass plan_pass_gather_parts = {
     .summary = "bring together the sums over the same parts of rows, where no step becomes fuller",
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS | PLAN_OVERLAPPED,
+    .bars = PLAN_GROUPS | PLAN_OVERLAPPED | PLAN_STREAMS,
     .moves_steps = true,
     .run_plan = run_gather,
 };

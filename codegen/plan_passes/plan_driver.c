@@ -133,6 +133,7 @@ static const char *fact_name(unsigned facts) {
     if (facts & PLAN_GROUPS) return "groups of products (group-products makes them)";
     if (facts & PLAN_SPARSE) return "a library's sparse products (sparse-products finds them)";
     if (facts & PLAN_OVERLAPPED) return "rows beside exchanges (overlap-exchanges finds them)";
+    if (facts & PLAN_STREAMS) return "streams of steps (assign-streams gives them)";
     return "the lives of temporaries (lifetimes finds them)";
 }
 

@@ -76,6 +76,6 @@ const Pass plan_pass_dumps_last = {
     .summary = "with --dump-values: let steps of dumps go behind all that they may pass",
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS | PLAN_OVERLAPPED,
+    .bars = PLAN_GROUPS | PLAN_OVERLAPPED | PLAN_STREAMS,
     .run_plan = run,
 };

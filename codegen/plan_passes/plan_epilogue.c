@@ -339,7 +339,7 @@ const Pass plan_pass_epilogues = {
     .summary = "let a device's matrix products add biases, cut at 0 and sum operands",
     .needs = PLAN_STEPS,
     .gives = PLAN_EPILOGUES,
-    .bars = PLAN_EPILOGUES | PLAN_GROUPS,
+    .bars = PLAN_EPILOGUES | PLAN_GROUPS | PLAN_STREAMS,
     .run_plan = run,
 };
 

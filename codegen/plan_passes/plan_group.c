@@ -32,21 +32,6 @@ typedef struct {
 } GroupSearch;
 
 /* ---- order ----------------------------------------------------------------------------------- */
-/* Whether two steps must stay in their order: one writes what the other accesses. A product counts
- * with the steps that it covers. */
-static bool must_stay_ordered(const PStep *x, const PStep *y) {
-    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
-        if (must_stay_ordered(x->epilogue->covers[i], y)) return true;
-    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
-        if (must_stay_ordered(x, y->epilogue->covers[i])) return true;
-    for (int i = 0; i < x->n_bufs; i++) {
-        int b = x->bufs[i];
-        if (plan_step_accesses_buf(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
-            return true;
-    }
-    return x->pred >= 0 && plan_step_writes(y, x->pred);
-}
-
 /* Whether no other step may pass this one: the host sees what was done before it, or it repeats
  * steps. */
 static bool is_fence(const PStep *s) {
@@ -58,9 +43,10 @@ static bool is_fence(const PStep *s) {
 static const char *find_preceding(const GroupSearch *f, int first, int last, int at) {
     PStep *const *s = f->ph->steps.v;
     for (int i = at - 1; i >= first; i--) {
-        f->must_precede[i] = must_stay_ordered(s[i], s[at]);
+        f->must_precede[i] = plan_must_stay_ordered(s[i], s[at]);
         for (int k = i + 1; k < at && !f->must_precede[i]; k++)
-            f->must_precede[i] = k > last && f->must_precede[k] && must_stay_ordered(s[i], s[k]);
+            f->must_precede[i] =
+                k > last && f->must_precede[k] && plan_must_stay_ordered(s[i], s[k]);
         if (i <= last && f->must_precede[i]) return "one needs the other, or what it leaves";
         if (i > last && is_fence(s[i])) return "the host takes part between them";
     }
@@ -285,7 +271,7 @@ const Pass plan_pass_group_products = {
     .needs = PLAN_STEPS,
     .gives = PLAN_GROUPS,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS,
+    .bars = PLAN_GROUPS | PLAN_STREAMS,
     .run_plan = run_group_products,
 };
 

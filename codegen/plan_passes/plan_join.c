@@ -480,6 +480,6 @@ const Pass plan_pass_join_kernels = {
     .needs = PLAN_STEPS,
     .gives = PLAN_JOINED,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS | PLAN_OVERLAPPED,
+    .bars = PLAN_GROUPS | PLAN_OVERLAPPED | PLAN_STREAMS,
     .run_plan = run_join,
 };

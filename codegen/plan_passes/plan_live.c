@@ -8,11 +8,13 @@
 
 /* Prepares the measurement of a phase. */
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
-    return (Lives){.p = p,
-                   .ph = ph,
-                   .sizes = plan_order_nominal_sizes(a, p->m),
-                   .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
-                   .lifetime = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
+    return (Lives){
+        .p = p,
+        .ph = ph,
+        .sizes = plan_order_nominal_sizes(a, p->m),
+        .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
+        .lifetime = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1),
+        .used = (int(*)[RT_STREAMS_MAX])NEWN(a, int, ((size_t)p->bufs.n + 1) * RT_STREAMS_MAX)};
 }
 
 /* Records that step number `step` uses the buffer. */
@@ -20,11 +22,20 @@ static void extend_lifetime(Lives *l, int buf, int step) {
     RtPackItem *it = &l->lifetime[buf];
     if (it->first < 0 || step < it->first) it->first = step;
     if (step > it->last) it->last = step;
+    if (l->order) plan_stream_use(l->order, l->used[buf], step);
+}
+
+/* Nobody has used the buffer yet. */
+static void use_by_none(int used[RT_STREAMS_MAX]) {
+    for (int s = 0; s < RT_STREAMS_MAX; s++) used[s] = -1;
 }
 
 /* Finds the lifetimes of buffers in the phase's current order. */
 static void find_lifetimes(Lives *l) {
-    for (int b = 0; b < l->p->bufs.n; b++) l->lifetime[b].first = l->lifetime[b].last = -1;
+    for (int b = 0; b < l->p->bufs.n; b++) {
+        l->lifetime[b].first = l->lifetime[b].last = -1;
+        use_by_none(l->used[b]);
+    }
     for (int i = 0; i < l->ph->steps.n; i++) {
         const PStep *s = l->ph->steps.v[i];
         for (int k = 0; k < s->n_bufs; k++) extend_lifetime(l, s->bufs[k], i);
@@ -43,6 +54,7 @@ int64_t plan_lives_peak(Lives *l) {
         const PBuf *buf = l->p->bufs.v[b];
         RtPackItem *it = &l->lifetime[b];
         if (it->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
+        if (l->order) it->last = plan_stream_life(l->order, l->used[b], it->last);
         for (int i = 0; i < l->ph->blocks.n; i++)
             rt_pack_span(it, l->ph->blocks.v[i].first, l->ph->blocks.v[i].last);
         int64_t n = expr_eval(buf->count, l->sizes) * dtype_bytes(buf->dt);
@@ -79,6 +91,31 @@ static int extend_over_loop(Plan *p, int phase, int from, int to) {
     return n;
 }
 
+int plan_stream_lives(Arena *a, const Plan *p, const PPhase *ph, int *last) {
+    const StreamOrder o = plan_stream_order(a, ph);
+    Lives l = plan_lives(a, p, ph);
+    int n = 0;
+    l.order = &o;
+    find_lifetimes(&l);
+    for (int i = 0; i < p->bufs.n; i++) {
+        last[i] = -1;
+        if (p->bufs.v[i]->kind != PB_TEMP || p->phases.v[p->bufs.v[i]->phase] != ph) continue;
+        last[i] = plan_stream_life(&o, l.used[i], l.lifetime[i].last);
+        n += last[i] > p->bufs.v[i]->last;
+    }
+    return n;
+}
+
+/* Extends the lifetimes of temporaries to the last step that may run while they are in use; returns
+ * how many. */
+static int extend_over_streams(Arena *a, Plan *p, int phase) {
+    int *last = NEWN(a, int, (size_t)p->bufs.n + 1);
+    const int n = plan_stream_lives(a, p, p->phases.v[phase], last);
+    for (int i = 0; i < p->bufs.n; i++)
+        if (last[i] > p->bufs.v[i]->last) p->bufs.v[i]->last = last[i];
+    return n;
+}
+
 /* Finds the first and last step of each temporary of a phase, and writes them to the plan. */
 static void find_phase(PassCtx *pc, Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
@@ -102,10 +139,15 @@ static void find_phase(PassCtx *pc, Plan *p, int phase) {
                     "loop reads them",
                     ph->name, n);
         }
-    int n = 0;
+    int n = 0, n_longer = plan_has_streams(ph) ? extend_over_streams(pc->a, p, phase) : 0;
     for (int i = 0; i < p->bufs.n; i++)
         n += p->bufs.v[i]->kind == PB_TEMP && p->bufs.v[i]->phase == phase &&
              p->bufs.v[i]->first >= 0;
+    if (n_longer)
+        pass_refusal(pc, ph->func->span, "lifetimes",
+                     "@%s: %d temporaries do not end with their last use: steps of other streams "
+                     "may still read them",
+                     ph->name, n_longer);
     if (n && ph->func)
         pass_remark(pc, ph->func->span, "lifetimes",
                     "@%s: %d temporaries, each from its first use to its last", ph->name, n);

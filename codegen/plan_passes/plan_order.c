@@ -376,7 +376,10 @@ static bool run_blocks(PassCtx *pc, Plan *p) {
     return true;
 }
 
-enum { LATER = PLAN_BLOCKS | PLAN_EPILOGUES | PLAN_JOINED | PLAN_GROUPS | PLAN_OVERLAPPED };
+enum {
+    LATER =
+        PLAN_BLOCKS | PLAN_EPILOGUES | PLAN_JOINED | PLAN_GROUPS | PLAN_OVERLAPPED | PLAN_STREAMS
+};
 
 const Pass plan_pass_order_steps = {
     .name = "order-steps",

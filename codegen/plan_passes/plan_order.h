@@ -71,14 +71,41 @@ LStmt *plan_chunk_loop(const PStep *s);
 bool plan_same_chunks(const PStep *x, const PStep *y);
 /* Whether the order of the two steps matters: one writes what the other accesses. */
 bool plan_steps_conflict(const PStep *x, const PStep *y);
+/* The same, where both may read what neither writes: one of them must be done before the other
+ * begins. A product counts with the steps that it covers. */
+bool plan_must_stay_ordered(const PStep *x, const PStep *y);
+
+/* Which steps of a phase are done when others begin, where they are in several streams
+ * (plan_streams.c): vector clocks. */
+typedef struct {
+    int n; /* steps */
+    /* By step: the one that a device does it with, itself, its product or the first of its group;
+     * its stream. */
+    int *by, *stream;
+    /* By step and stream: the last step of the stream that is done when the step begins, or is it;
+     * -1 = none, n = all. */
+    int (*seen)[RT_STREAMS_MAX];
+    int tail[RT_STREAMS_MAX]; /* by stream: its last step, -1 = none */
+} StreamOrder;
+StreamOrder plan_stream_order(Arena *a, const PPhase *ph);
+/* Notes in used[], by stream the last step that uses a buffer (-1: none), that this one does. */
+void plan_stream_use(const StreamOrder *o, int used[RT_STREAMS_MAX], int step);
+/* The last step that may run while steps in used[] do, or before: the life of a buffer that is
+ * accessed up to step `last` ends there. */
+int plan_stream_life(const StreamOrder *o, const int used[RT_STREAMS_MAX], int last);
+/* last[] gets, by buffer, the step with which the life of a temporary of the phase must end at the
+ * earliest, -1 for others; returns how many live longer by that (plan_live.c). */
+int plan_stream_lives(Arena *a, const Plan *p, const PPhase *ph, int *last);
 
 /* How much memory a phase's temporaries need, for nominal sizes of the data (plan_live.c). */
 typedef struct {
     const Plan *p;
     const PPhase *ph;
-    const int64_t *sizes; /* by symbol: the nominal size */
-    int64_t *live;        /* [steps + 1] bytes that are live, by step */
-    RtPackItem *lifetime; /* [bufs] bytes, and first and last step of each temporary */
+    const int64_t *sizes;        /* by symbol: the nominal size */
+    int64_t *live;               /* [steps + 1] bytes that are live, by step */
+    RtPackItem *lifetime;        /* [bufs] bytes, and first and last step of each temporary */
+    const StreamOrder *order;    /* NULL: one step after the other */
+    int (*used)[RT_STREAMS_MAX]; /* [bufs] with `order`: as plan_stream_use() */
 } Lives;
 /* Prepares the measurement of the memory that a phase needs for temporaries. */
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);

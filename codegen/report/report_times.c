@@ -41,6 +41,7 @@ static const struct {
 typedef struct {
     double bound[N_BOUNDS];
     double all; /* the longest of these, and the launch */
+    double use; /* .. of the whole machine: as long as it takes beside enough others */
     Bound by;
     /* of a launch of a kernel: */
     double waves;     /* how often all blocks fill the machine */
@@ -64,11 +65,14 @@ static double shorter(double x, double y) {
     return x < y ? x : y;
 }
 
-/* Takes the longest bound, and adds the launch. */
-static void finish(Time *t, const TargetDevice *d) {
+/* Takes the longest bound, and adds the launch. part: of the machine that it fills. */
+static void finish(Time *t, const TargetDevice *d, double part) {
     for (int i = 0; i < N_BOUNDS; i++)
         if (t->bound[i] > t->bound[t->by]) t->by = (Bound)i;
     t->all = t->bound[t->by] + d->launch_s;
+    t->use = part * longer(t->bound[BY_WAITING], t->bound[BY_PRODUCT]);
+    t->use = longer(t->use, longer(t->bound[BY_MEMORY], t->bound[BY_CACHE]));
+    t->use = longer(t->use, longer(t->bound[BY_ISSUE], t->bound[BY_ARITHMETIC]));
 }
 
 /* ---- kernels -------- */
@@ -126,7 +130,7 @@ static bool time_launch(const Report *r, const TargetLaunch *l, const ReportBuil
     t->bound[BY_LONGEST_ROW] = l->hub_cycles / d->cycles_per_s;
     if (t->bound[BY_WAITING] > 0)
         t->in_flight = asked / t->bound[BY_WAITING] / d->units * d->memory_cycles / d->cycles_per_s;
-    finish(t, d);
+    finish(t, d, shorter(t->waves, 1));
     return true;
 }
 
@@ -182,7 +186,7 @@ static bool time_call(const Report *r, PStep *s, const TargetDevice *d, Time *t)
         t->bound[BY_PRODUCT] = longer(ns - RT_PRODUCT_NS, 0) * 1e-9;
         if (!low) t->bound[BY_ARITHMETIC] = (double)flops / (d->flops_per_s * d->product_part);
     }
-    finish(t, d);
+    finish(t, d, 1); /* as if its tiles filled the machine: a library may give it all of it */
     return true;
 }
 
@@ -267,37 +271,97 @@ static void json_row(Report *r, const Row *row) {
 }
 
 /* ---- all -------- */
+/* The times of a phase on each machine. */
+typedef struct {
+    double *all;  /* as it is recorded */
+    double *each; /* one step after the other */
+} PhaseTimes;
+
+/* The time of a phase whose steps are in several streams: that of the longest chain of steps that
+ * wait for each other, or that in which the whole machine does the work of all. */
+static double time_in_streams(const PPhase *ph, const Rows *rows, int machine, double *end) {
+    double stream_end[RT_STREAMS_MAX] = {0}, last = 0, use = 0;
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        const int by = s->group ? plan_step_index(ph, s->group->steps.v[0]) : i;
+        const PBranch *b = ph->steps.v[by]->branch;
+        const int stream = b ? b->stream : 0;
+        double at = stream_end[stream];
+        if (!rows[i].n) continue;
+        for (int k = 0; b && k < b->n_after; k++)
+            at = longer(at, end[plan_step_index(ph, b->after[k])]);
+        for (int k = 0; k < rows[i].n; k++) {
+            at += rows[i].v[k].on[machine].all;
+            use += rows[i].v[k].on[machine].use;
+        }
+        end[i] = end[by] = stream_end[stream] = at;
+        last = longer(last, at);
+    }
+    return longer(last, use);
+}
+
 /* The rows of all steps of a phase, and its time on each machine. False: a size is not known. */
-static bool rows_of_phase(const Report *r, const PPhase *ph, Rows *rows, double *all) {
+static bool rows_of_phase(const Report *r, const PPhase *ph, Rows *rows, PhaseTimes *t) {
     const Target *on = r->o->roof;
+    double *end = NEWN(r->a, double, (size_t)ph->steps.n + 1);
     for (int i = 0; i < ph->steps.n; i++)
         if (!rows_of(r, ph->steps.v[i], &rows[i])) return false;
     for (int m = 0; m < on->n_devices; m++) {
-        all[m] = 0;
+        t->each[m] = 0;
         for (int i = 0; i < ph->steps.n; i++)
-            for (int k = 0; k < rows[i].n; k++) all[m] += rows[i].v[k].on[m].all;
+            for (int k = 0; k < rows[i].n; k++) t->each[m] += rows[i].v[k].on[m].all;
+        t->all[m] = plan_has_streams(ph) ? time_in_streams(ph, rows, m, end) : t->each[m];
     }
     return true;
 }
 
-static void print_phase(Report *r, const PPhase *ph, const Rows *rows, const double *all) {
+/* Prints the stream of a step, and which steps of others it waits for; nothing for the first, where
+ * it waits for none. */
+static void print_stream(const Report *r, const PPhase *ph, const PStep *s) {
+    const PBranch *b = s->branch;
+    if (!b) return;
+    sb_printf(r->b, ", stream %d", b->stream);
+    for (int i = 0; i < b->n_after; i++)
+        sb_printf(r->b, "%s %d", i ? "," : " after", plan_step_index(ph, b->after[i]));
+}
+
+static void print_phase(Report *r, const PPhase *ph, const Rows *rows, const PhaseTimes *t) {
     const Target *on = r->o->roof;
     sb_printf(r->b, "  @%s:", ph->name);
     for (int m = 0; m < on->n_devices; m++)
-        sb_printf(r->b, "%s %.4g us on an %s", m ? "," : "", us(all[m]), on->devices[m].name);
+        sb_printf(r->b, "%s %.4g us on an %s", m ? "," : "", us(t->all[m]), on->devices[m].name);
+    for (int m = 0; m < on->n_devices && plan_has_streams(ph); m++)
+        sb_printf(r->b, "%s %.4g us", m ? "," : "; in one stream", us(t->each[m]));
     sb_puts(r->b, "\n");
     for (int i = 0; i < ph->steps.n; i++) {
-        if (rows[i].n) sb_printf(r->b, "    %d %s\n", i, cg_step_name(ph->steps.v[i]));
+        if (rows[i].n) {
+            sb_printf(r->b, "    %d %s", i, cg_step_name(ph->steps.v[i]));
+            print_stream(r, ph, ph->steps.v[i]);
+            sb_puts(r->b, "\n");
+        }
         for (int k = 0; k < rows[i].n; k++) print_row(r, &rows[i].v[k]);
     }
 }
 
-static void json_phase(Report *r, const PPhase *ph, const Rows *rows, const double *all) {
+/* The same in JSON. */
+static void json_stream(Report *r, const PPhase *ph, const PStep *s) {
+    const PBranch *b = s->branch;
+    if (!b) return;
+    json_int(r->j, "stream", b->stream);
+    json_array(r->j, "after");
+    for (int i = 0; i < b->n_after; i++) json_int(r->j, NULL, plan_step_index(ph, b->after[i]));
+    json_end(r->j);
+}
+
+static void json_phase(Report *r, const PPhase *ph, const Rows *rows, const PhaseTimes *t) {
     const Target *on = r->o->roof;
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
     json_array(r->j, "on_ns");
-    for (int m = 0; m < on->n_devices; m++) json_int(r->j, NULL, ns(all[m]));
+    for (int m = 0; m < on->n_devices; m++) json_int(r->j, NULL, ns(t->all[m]));
+    json_end(r->j);
+    json_array(r->j, "one_stream_ns");
+    for (int m = 0; m < on->n_devices; m++) json_int(r->j, NULL, ns(t->each[m]));
     json_end(r->j);
     json_array(r->j, "steps");
     for (int i = 0; i < ph->steps.n; i++) {
@@ -305,6 +369,7 @@ static void json_phase(Report *r, const PPhase *ph, const Rows *rows, const doub
         json_int(r->j, "step", i);
         json_text(r->j, "name", cg_step_name(ph->steps.v[i]));
         json_text(r->j, "lines", cg_step_lines(r->p->m, r->a, ph->steps.v[i], false));
+        json_stream(r, ph, ph->steps.v[i]);
         json_array(r->j, "launches");
         for (int k = 0; k < rows[i].n; k++) json_row(r, &rows[i].v[k]);
         json_end(r->j);
@@ -343,10 +408,11 @@ void report_times(Report *r) {
     for (int i = 0; i < r->p->phases.n; i++) {
         const PPhase *ph = r->p->phases.v[i];
         Rows *rows = NEWN(r->a, Rows, (size_t)ph->steps.n + 1);
-        double *all = NEWN(r->a, double, (size_t)on->n_devices);
-        const bool known = rows_of_phase(r, ph, rows, all);
-        if (known && r->j) json_phase(r, ph, rows, all);
-        if (known && !r->j) print_phase(r, ph, rows, all);
+        PhaseTimes t = {.all = NEWN(r->a, double, (size_t)on->n_devices),
+                        .each = NEWN(r->a, double, (size_t)on->n_devices)};
+        const bool known = rows_of_phase(r, ph, rows, &t);
+        if (known && r->j) json_phase(r, ph, rows, &t);
+        if (known && !r->j) print_phase(r, ph, rows, &t);
         if (!known && !r->j) sb_printf(r->b, "  @%s: only data tell its sizes\n", ph->name);
     }
     if (!r->j) return;

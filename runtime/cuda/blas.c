@@ -47,30 +47,33 @@ static gnnc_status load(RtDevice *d, CudaBlas *b) {
     return GNNC_OK;
 }
 
-/* Makes the cuBLAS handle with its workspace on first use. */
+/* Makes the stream's cuBLAS handle with its workspace on first use. */
 gnnc_status rt_cuda_blas_open(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     CudaBlas *b = &c->blas;
+    CudaBlasQueue *q = rt_cuda_blas_queue(c);
     cublasMath_t math = d->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-    if (b->handle) return GNNC_OK;
+    if (q->handle) return GNNC_OK;
     gnnc_status st = b->library ? GNNC_OK : load(d, b);
     if (st != GNNC_OK) return st;
-    if (!b->workspace)
-        CUDA_CHECK(d, "cuBLAS's workspace", cudaMalloc(&b->workspace, RT_BLAS_WORKSPACE_BYTES));
-    cublasStatus_t s = b->p_cublasCreate(&b->handle);
-    if (s != CUBLAS_STATUS_SUCCESS) b->handle = NULL;
-    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetStream(b->handle, c->stream);
+    if (!q->workspace)
+        CUDA_CHECK(d, "cuBLAS's workspace", cudaMalloc(&q->workspace, RT_BLAS_WORKSPACE_BYTES));
+    cublasStatus_t s = b->p_cublasCreate(&q->handle);
+    if (s != CUBLAS_STATUS_SUCCESS) q->handle = NULL;
+    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetStream(q->handle, c->stream);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = b->p_cublasSetWorkspace(b->handle, b->workspace, RT_BLAS_WORKSPACE_BYTES);
-    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetMathMode(b->handle, math);
+        s = b->p_cublasSetWorkspace(q->handle, q->workspace, RT_BLAS_WORKSPACE_BYTES);
+    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetMathMode(q->handle, math);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }
 
-/* Releases the handle and the workspace. */
+/* Releases the handles and their workspaces. */
 void rt_cuda_blas_close(Cuda *c) {
     rt_cuda_lt_close(c);
-    if (c->blas.handle) c->blas.p_cublasDestroy(c->blas.handle);
-    cudaFree(c->blas.workspace);
+    for (int i = 0; i < RT_STREAMS_MAX; i++) {
+        if (c->blas.queue[i].handle) c->blas.p_cublasDestroy(c->blas.queue[i].handle);
+        cudaFree(c->blas.queue[i].workspace);
+    }
     /* The library stays: other trainers use it, and closing it does not give back what it holds. */
     c->blas = (CudaBlas){0};
 }
@@ -105,6 +108,7 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
     gnnc_status st = rt_cuda_blas_open(d);
     if (st != GNNC_OK) return st;
     CudaBlas *blas = &rt_cuda_of(d)->blas;
+    cublasHandle_t handle = rt_cuda_blas_queue(rt_cuda_of(d))->handle;
     CudaStored sa = rt_cuda_stored(g->m, g->k, g->a_row, g->a_col),
                sb = rt_cuda_stored(g->k, g->n, g->b_row, g->b_col);
     int64_t ldc = g->c_row > g->n ? g->c_row : g->n;
@@ -118,13 +122,13 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
     cudaDataType_t in = rt_cuda_type(g->in), out = rt_cuda_type(g->out);
     int m = (int)g->m, n = (int)g->n, k = (int)g->k;
     /* One product has a call of its own, which may split long sums over more of the GPU. */
-    cublasStatus_t s = g->batch == 1
-                           ? blas->p_cublasGemmEx(blas->handle, sb.op, sa.op, n, m, k, &one, b, in,
-                                                  (int)sb.ld, a, in, (int)sa.ld, &zero, c, out,
-                                                  (int)ldc, sum, CUBLAS_GEMM_DEFAULT)
-                           : blas->p_cublasGemmStridedBatchedEx(
-                                 blas->handle, sb.op, sa.op, n, m, k, &one, b, in, (int)sb.ld,
-                                 g->b_batch, a, in, (int)sa.ld, g->a_batch, &zero, c, out, (int)ldc,
-                                 g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
+    cublasStatus_t s =
+        g->batch == 1
+            ? blas->p_cublasGemmEx(handle, sb.op, sa.op, n, m, k, &one, b, in, (int)sb.ld, a, in,
+                                   (int)sa.ld, &zero, c, out, (int)ldc, sum, CUBLAS_GEMM_DEFAULT)
+            : blas->p_cublasGemmStridedBatchedEx(handle, sb.op, sa.op, n, m, k, &one, b, in,
+                                                 (int)sb.ld, g->b_batch, a, in, (int)sa.ld,
+                                                 g->a_batch, &zero, c, out, (int)ldc, g->c_batch,
+                                                 (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }

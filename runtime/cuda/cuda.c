@@ -71,6 +71,7 @@ static void close_device(RtDevice *d) {
     drop_lanes(c);
     while (c->sides) rt_cuda_side_close(d, c->sides);
     rt_cuda_order_close(c);
+    rt_cuda_streams_close(c);
     if (c->iterations) cudaFree(c->iterations);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
     if (c->mark) cudaEventDestroy(c->mark);
@@ -114,6 +115,8 @@ static gnnc_status open_device(RtDevice *d) {
         CUDA_CHECK(d, "the program was not compiled for this kind of GPU (--cuda-arch)",
                    (cudaError_t)d->x->program->device_probe(NULL, NULL, NULL));
     CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    c->streams.of[0] = c->stream;
+    c->streams.n = 1;
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->zeroed, cudaEventDisableTiming));
     CUDA_CHECK(d, "the GPU's size",
                cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, c->ordinal));
@@ -254,9 +257,14 @@ static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, vo
 /* ---- recordings -------------------------------------------------------------------- */
 /* Begins to record launches as a CUDA graph. */
 static gnnc_status record_begin(RtDevice *d) {
+    cudaGraph_t graph = NULL;
     CUDA_CHECK(d, "the begin of a recording",
                cudaStreamBeginCapture(rt_cuda_of(d)->stream, cudaStreamCaptureModeThreadLocal));
-    return GNNC_OK;
+    gnnc_status st = rt_cuda_streams_begin(d);
+    if (st != GNNC_OK && cudaStreamEndCapture(rt_cuda_of(d)->stream, &graph) == cudaSuccess)
+        cudaGraphDestroy(graph);
+    if (st != GNNC_OK) cudaGetLastError(); /* as in rt_cuda_failed() */
+    return st;
 }
 
 /* Ends the recording of a CUDA graph; *recording gets what can be launched: NULL on failure, and
@@ -266,7 +274,9 @@ static gnnc_status record_end(RtDevice *d, void **recording) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     bool complete = c->n_loops == 0;
+    cudaError_t joined = rt_cuda_streams_join(c);
     cudaError_t e = cudaStreamEndCapture(c->stream, &graph);
+    if (e == cudaSuccess) e = joined;
     const char *what = e == cudaSuccess ? "a graph of what was recorded" : "the end of a recording";
     if (c->whole) graph = c->whole; /* else it would be the body that a failure left open */
     c->whole = NULL;
@@ -448,6 +458,9 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .spmm_close = rt_cuda_spmm_close,
                                     .record_begin = record_begin,
                                     .record_end = record_end,
+                                    .streams_open = rt_cuda_streams_open,
+                                    .stream = rt_cuda_streams_switch,
+                                    .stream_mark = rt_cuda_streams_mark,
                                     .has_loops = rt_cuda_has_loops,
                                     .loop_begin = rt_cuda_loop_begin,
                                     .loop_end = rt_cuda_loop_end,

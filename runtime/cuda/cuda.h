@@ -32,10 +32,15 @@
 #define CUDA_BLAS_GROUPS(X) X(cublasGemmBatchedEx)
 #endif
 
-typedef struct CudaBlas {
-    void *library;
+/* A stream's: products of several streams may run at the same time. */
+typedef struct CudaBlasQueue {
     cublasHandle_t handle; /* NULL = not open yet */
     void *workspace;       /* RT_BLAS_WORKSPACE_BYTES */
+} CudaBlasQueue;
+
+typedef struct CudaBlas {
+    void *library;
+    CudaBlasQueue queue[RT_STREAMS_MAX];
 #define CUDA_MEMBER(f) __typeof__(f) *p_##f;
     CUDA_BLAS_FUNCTIONS(CUDA_MEMBER)
     CUDA_BLAS_GROUPS(CUDA_MEMBER)
@@ -87,6 +92,7 @@ typedef struct CudaSparse {
     bool tried;
     void *library;
     cusparseHandle_t handle; /* NULL = there is none */
+    cudaStream_t stream;     /* that the handle has */
     CUDA_SPARSE_FUNCTIONS(CUDA_MEMBER)
 } CudaSparse;
 
@@ -152,9 +158,19 @@ typedef struct CudaSide {
     cudaEvent_t done;
 } CudaSide;
 
+/* Streams of a phase that is recorded (streams.c). */
+typedef struct CudaStreams {
+    cudaStream_t of[RT_STREAMS_MAX];   /* the first is the one of all other work; NULL: not yet */
+    cudaEvent_t ended[RT_STREAMS_MAX]; /* [i] all that stream i has; [0] nothing yet */
+    bool used[RT_STREAMS_MAX];         /* since the recording began */
+    int n, now;                        /* 1 = one; the number of Cuda.stream */
+    cudaEvent_t *done;                 /* [n_done] by step; NULL = it was not marked yet */
+    int n_done;
+} CudaStreams;
+
 typedef struct Cuda {
-    cudaStream_t stream;
-    cudaEvent_t zeroed; /* the memory that was allocated last: every stream waits for it */
+    cudaStream_t stream; /* that what comes next goes to: always the first, but in recordings */
+    cudaEvent_t zeroed;  /* the memory that was allocated last: every stream waits for it */
     CudaStaging staging;
     int ordinal, units; /* of the GPU; its multiprocessors */
     CudaBlas blas;
@@ -171,6 +187,7 @@ typedef struct Cuda {
     cudaEvent_t theirs, ours;  /* order.c; NULL: not yet */
     cudaEvent_t mark;          /* mark(), reach(); NULL: not yet */
     CudaPeers peers;
+    CudaStreams streams;
     CudaLoop *loop;          /* [most_loops] one within the other */
     int n_loops, most_loops; /* open ones; 0 = there can be none */
     int64_t *iterations;     /* [most_loops] on the device: that each has made */
@@ -231,9 +248,21 @@ bool rt_cuda_has_loops(const RtDevice *d);
 gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit);
 gnnc_status rt_cuda_loop_end(RtDevice *d);
 
+/* ---- several streams of a recording (streams.c) -------------------------------------------- */
+gnnc_status rt_cuda_streams_open(RtDevice *d, int n_streams, unsigned products, int n_steps);
+gnnc_status rt_cuda_streams_begin(RtDevice *d);
+gnnc_status rt_cuda_streams_switch(RtDevice *d, int stream, int n, const int *after);
+gnnc_status rt_cuda_streams_mark(RtDevice *d, int step);
+cudaError_t rt_cuda_streams_join(Cuda *c);
+void rt_cuda_streams_close(Cuda *c);
+
 /* ---- matrix products (blas.c) ------------------------------------------------------------- */
-/* Loads cuBLAS, unless that was done: not while a phase is recorded. */
+/* Loads cuBLAS, unless that was done, and opens it for the stream: not while a phase is recorded.
+ */
 gnnc_status rt_cuda_blas_open(RtDevice *d);
+static inline CudaBlasQueue *rt_cuda_blas_queue(Cuda *c) {
+    return &c->blas.queue[c->streams.now];
+}
 void rt_cuda_blas_close(Cuda *c);
 gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
 gnnc_status rt_cuda_blas_failed(RtDevice *d, cublasStatus_t s);

@@ -74,25 +74,26 @@ static unsigned use_of(bool equal, cudaDataType_t in, bool tf32) {
 }
 
 /* One cuBLAS call for n products of different shapes, where the library has it. */
-static cublasStatus_t grouped(const CudaBlas *b, const Shapes *s, int n, const void *const *p,
-                              void *const *out, cudaDataType_t type, cublasComputeType_t sum) {
+static cublasStatus_t grouped(const CudaBlas *b, cublasHandle_t handle, const Shapes *s, int n,
+                              const void *const *p, void *const *out, cudaDataType_t type,
+                              cublasComputeType_t sum) {
 #if CUDA_BLAS_HAS_GROUPED
     if (b->p_cublasGemmGroupedBatchedEx)
-        return b->p_cublasGemmGroupedBatchedEx(b->handle, s->op_a, s->op_b, s->m, s->n, s->k,
-                                               s->one, p + n, type, s->ld_a, p, type, s->ld_b,
-                                               s->zero, out, type, s->ld_c, n, s->size, sum);
+        return b->p_cublasGemmGroupedBatchedEx(handle, s->op_a, s->op_b, s->m, s->n, s->k, s->one,
+                                               p + n, type, s->ld_a, p, type, s->ld_b, s->zero, out,
+                                               type, s->ld_c, n, s->size, sum);
 #else
-    (void)b, (void)s, (void)n, (void)p, (void)out, (void)type, (void)sum;
+    (void)b, (void)handle, (void)s, (void)n, (void)p, (void)out, (void)type, (void)sum;
 #endif
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 /* One cuBLAS call for n products of the same shape. */
-static cublasStatus_t batched(const CudaBlas *b, const Shapes *s, int n, const void *const *p,
-                              void *const *out, cudaDataType_t in, cudaDataType_t type,
-                              cublasComputeType_t sum) {
+static cublasStatus_t batched(const CudaBlas *b, cublasHandle_t handle, const Shapes *s, int n,
+                              const void *const *p, void *const *out, cudaDataType_t in,
+                              cudaDataType_t type, cublasComputeType_t sum) {
     if (!b->p_cublasGemmBatchedEx) return CUBLAS_STATUS_NOT_SUPPORTED;
-    return b->p_cublasGemmBatchedEx(b->handle, s->op_a[0], s->op_b[0], s->m[0], s->n[0], s->k[0],
+    return b->p_cublasGemmBatchedEx(handle, s->op_a[0], s->op_b[0], s->m[0], s->n[0], s->k[0],
                                     s->one, p + n, in, s->ld_a[0], p, in, s->ld_b[0], s->zero, out,
                                     type, s->ld_c[0], n, sum, CUBLAS_GEMM_DEFAULT);
 }
@@ -116,6 +117,7 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
     const Shapes *s = d->recording ? keep(d, &here) : &here;
     if (!s) return rt_fail_nomem(&d->x->rt->err, "shapes of products");
     CudaBlas *b = &rt_cuda_of(d)->blas;
+    cublasHandle_t handle = rt_cuda_blas_queue(rt_cuda_of(d))->handle;
     cudaDataType_t in = rt_cuda_type(g->in), type = rt_cuda_type(g->out);
     bool tf32 = d->tf32 && in == CUDA_R_32F;
     cublasComputeType_t sum = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -123,8 +125,8 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
     void *const *out = pointers + 2 * n;
     unsigned use = use_of(equal, in, tf32);
     if ((b->declined & use) || (!equal && in != type)) return GNNC_OK;
-    cublasStatus_t done =
-        equal ? batched(b, s, n, p, out, in, type, sum) : grouped(b, s, n, p, out, type, sum);
+    cublasStatus_t done = equal ? batched(b, handle, s, n, p, out, in, type, sum)
+                                : grouped(b, handle, s, n, p, out, type, sum);
     *made = done == CUBLAS_STATUS_SUCCESS;
     if (!*made) b->declined |= use;
     if (!*made) cudaGetLastError(); /* as in rt_cuda_failed() */

@@ -262,17 +262,17 @@ gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *
     static const float one = 1, zero = 0;
     CudaLt *l = &rt_cuda_of(d)->lt;
     gnnc_status st =
-        rt_cuda_blas_open(d); /* whose workspace it shares: one stream, one at a time */
+        rt_cuda_blas_open(d); /* whose workspace it shares: in a stream, one at a time */
     if (st != GNNC_OK) return st;
     if (!l->tried) load(l);
     if (!l->handle) return GNNC_OK;
     LtPlan like = describe(g, e, a, b);
     LtPlan *p = plan_for(d, &like, e->side, &st);
     if (!p) return st;
-    cublasStatus_t s =
-        l->p_cublasLtMatmul(l->handle, p->op, &one, b, p->at_a, a, p->at_b, &zero, e->out, p->at_d,
-                            e->out, p->at_d, &p->algorithm, rt_cuda_of(d)->blas.workspace,
-                            RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
+    cublasStatus_t s = l->p_cublasLtMatmul(l->handle, p->op, &one, b, p->at_a, a, p->at_b, &zero,
+                                           e->out, p->at_d, e->out, p->at_d, &p->algorithm,
+                                           rt_cuda_blas_queue(rt_cuda_of(d))->workspace,
+                                           RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
     *within = p->usable = s == CUBLAS_STATUS_SUCCESS;
     if (!*within) cudaGetLastError(); /* as in rt_cuda_failed() */
     if (!*within)

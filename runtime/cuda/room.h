@@ -1,5 +1,5 @@
-/* How much of a device's memory a kernel may use while it runs (kernel.h, runtime/device/device.c).
- */
+/* How much of a device's memory a kernel may use while it runs (kernel.h, runtime/device/device.c):
+ * those of a stream the same, as they run one after the other. */
 #ifndef RUNTIME_CUDA_ROOM_H
 #define RUNTIME_CUDA_ROOM_H
 

@@ -64,6 +64,7 @@ static gnnc_status load(RtDevice *d) {
     cusparseStatus_t s = l->p_cusparseSetStream(handle, rt_cuda_of(d)->stream);
     if (s == CUSPARSE_STATUS_SUCCESS) {
         l->handle = handle;
+        l->stream = rt_cuda_of(d)->stream;
         return GNNC_OK;
     }
     l->p_cusparseDestroy(handle);
@@ -146,8 +147,11 @@ void rt_cuda_spmm_close(RtDevice *d, void *product) {
 /* Makes a planned sparse product by cuSPARSE, with these addresses of the dense matrix and the
  * result. */
 gnnc_status rt_cuda_spmm(RtDevice *d, void *product, const void *dense, void *out) {
-    const CudaSparse *l = &rt_cuda_of(d)->sparse;
+    CudaSparse *l = &rt_cuda_of(d)->sparse;
     const Product *p = product;
+    if (l->stream != rt_cuda_of(d)->stream)
+        SPARSE_CHECK(d, p, cusparseSetStream, l->handle, rt_cuda_of(d)->stream);
+    l->stream = rt_cuda_of(d)->stream;
     SPARSE_CHECK(d, p, cusparseDnMatSetValues, p->b, (void *)(uintptr_t)dense);
     SPARSE_CHECK(d, p, cusparseDnMatSetValues, p->c, out);
     SPARSE_CHECK(d, p, cusparseSpMM, SPMM(l, p), p->workspace);

@@ -35,12 +35,20 @@ static gnnc_status make_tables(RtDevice *d) {
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
+/* Bytes of the room of kernels: of each stream that steps are recorded in. */
+static size_t room_bytes(const rt_program *p) {
+    int n_streams = 1;
+    for (int i = 0; i < p->n_phases; i++)
+        if (p->phases[i].n_streams > n_streams) n_streams = p->phases[i].n_streams;
+    return (size_t)n_streams * RT_DEVICE_ROOM_BYTES;
+}
+
 /* A machine without a GPU is no failure where the host can do the work; one that ran out of
  * memory is. */
 static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
     RtRuntime *rt = d->x->rt;
     gnnc_status st = d->ops->open(d);
-    if (st == GNNC_OK) st = d->ops->alloc(d, RT_DEVICE_ROOM_BYTES, &d->room);
+    if (st == GNNC_OK) st = d->ops->alloc(d, room_bytes(d->x->program), &d->room);
     if (st == GNNC_OK) {
         rt->device = d;
         return GNNC_OK;

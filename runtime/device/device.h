@@ -71,6 +71,15 @@ typedef struct RtDeviceOps {
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
+    /* Before a recording of a phase of n_steps in n_streams, where bit i of `products` says that
+     * stream i has products: opens what they need.  Then, within it: what follows is in the stream,
+     * behind what has been recorded there, and behind the steps `after`; a step that is awaited has
+     * been marked behind itself.  record_end() brings all together.  May be NULL, and so the
+     * others.
+     */
+    gnnc_status (*streams_open)(RtDevice *d, int n_streams, unsigned products, int n_steps);
+    gnnc_status (*stream)(RtDevice *d, int stream, int n, const int *after);
+    gnnc_status (*stream_mark)(RtDevice *d, int step);
     /* What is recorded in between is repeated while the byte there holds, at most `limit` times:
      * it is read before each iteration.  May be asked where has_loops(d); one may hold others. */
     bool (*has_loops)(const RtDevice *d);
@@ -240,7 +249,7 @@ struct RtDevice {
     size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
     char *staged;               /* [in_bytes] on the host */
     void *read_back;            /* [out_bytes] there, page-locked */
-    void *room;                 /* of any kernel, while it runs: RT_DEVICE_ROOM_BYTES */
+    void *room;                 /* of any kernel, while it runs: by stream, RT_DEVICE_ROOM_BYTES */
     void *work;                 /* of library calls: as much as any has wanted */
     size_t work_bytes;
     void *best;         /* the best epoch's variables, one after another */
@@ -263,6 +272,9 @@ struct RtDevice {
     int running;               /* phase, -1 = none */
     RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */
     bool recording;
+    int stream;           /* of what is being recorded; else 0 */
+    bool in_streams;      /* what is being recorded is in several */
+    bool one_stream;      /* several cannot be had */
     size_t missing_bytes; /* of `work`, to what is recorded */
     gnnc_status status;   /* first failure of a service that returns nothing */
 };

@@ -1,6 +1,8 @@
 /* A phase on a device: it runs, is recorded and replayed; and what its steps ask of the device. */
 #include "device_rows.h"
 
+#include "runtime/cuda/room.h"
+
 /* ---- recordings -------------------------------------------------------------------- */
 void rt_device_forget_recordings(RtDevice *d) {
     for (int i = 0; i < d->x->program->n_phases; i++) {
@@ -33,14 +35,31 @@ static gnnc_status run_steps(RtDevice *d, RtExec *x, const rt_phase *phase) {
     return st != GNNC_OK ? st : d->status;
 }
 
+/* Whether the phase is recorded in several streams: its steps are, and there is what these need.
+ * Where that cannot be had, one does, which is slower at most. */
+static bool open_streams(RtDevice *d, const rt_phase *phase) {
+    RtError *err = &d->x->rt->err;
+    if (phase->n_streams < 2 || d->one_stream || !d->ops->streams_open) return false;
+    gnnc_status st =
+        d->ops->streams_open(d, phase->n_streams, phase->product_streams, phase->n_steps);
+    if (st == GNNC_OK) return true;
+    rt_message(d->x->rt, "streams: '%s': %s; there is one", phase->name, err->text);
+    err->text[0] = '\0';
+    d->one_stream = true;
+    return false;
+}
+
 /* Runs the phase once while the device records it (a CUDA graph); p gets the recording. */
 static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    const bool in_streams = open_streams(d, phase);
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
     d->recording = true;
+    d->in_streams = in_streams;
     d->status = GNNC_OK;
     gnnc_status ran = run_steps(d, x, phase);
-    d->recording = false;
+    d->recording = d->in_streams = false;
+    d->stream = 0;
     st = d->ops->record_end(d, &p->recording);
     if (ran == GNNC_OK) return st;
     if (p->recording) d->ops->forget(d, p->recording); /* of a part */
@@ -110,6 +129,7 @@ gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phas
     bool refused = d->phase[phase - x->program->phases].refused && !p->recording;
     bool record_it = p->runs++ > 0 && may && !refused;
     if (record_it) return replay(d, x, phase, p) == GNNC_OK ? GNNC_OK : run_instead(d, x, phase, p);
+    if (may && !refused) open_streams(d, phase); /* allocates now, not when others are replayed */
     d->may_record = p;
     gnnc_status st = run_steps(d, x, phase);
     d->may_record = NULL;
@@ -151,8 +171,22 @@ void *rt_device_sizes(RtExec *x) {
     return x->rt->device->batch.sizes;
 }
 
+/* Kernels of several streams may run at the same time: each stream has its own. */
 void *rt_device_room(RtExec *x) {
-    return x->rt->device->room;
+    const RtDevice *d = x->rt->device;
+    return (char *)d->room + (size_t)d->stream * RT_DEVICE_ROOM_BYTES;
+}
+
+gnnc_status rt_device_stream(RtExec *x, int stream, int n, const int *after) {
+    RtDevice *d = x->rt->device;
+    if (!d->in_streams) return GNNC_OK;
+    d->stream = stream;
+    return d->ops->stream(d, stream, n, after);
+}
+
+gnnc_status rt_device_mark(RtExec *x, int step) {
+    RtDevice *d = x->rt->device;
+    return d->in_streams ? d->ops->stream_mark(d, step) : GNNC_OK;
 }
 
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {

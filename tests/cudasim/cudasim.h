@@ -42,12 +42,15 @@ int64_t cudasim_live_bytes(void);           /* of device memory */
  * fails with this cudaError_t; the copy to the device after so many more has its first two 32-bit
  * words swapped; the call for graphs (recording, making, launching them) after so many more fails
  * with this cudaError_t; the call of cuSPARSE, or of cuBLAS(Lt) for what others can do, with this
- * status. */
+ * status; the wait after so many more by which a recorded node comes after one that it would not
+ * have come after otherwise is forgotten (how many are to come: .._until_forgotten). */
 void cudasim_memory(int64_t most_bytes);
 void cudasim_break_launches(int64_t launches, int error);
 void cudasim_garble(int64_t copies);
 void cudasim_break_graphs(int64_t calls, int error);
 void cudasim_break_libraries(int64_t calls, int status);
+void cudasim_forget_wait(int64_t waits);
+int64_t cudasim_waits_until_forgotten(void);
 
 /* ---- for the headers -------------------------------------------------------------------- */
 typedef struct {

@@ -1,7 +1,9 @@
-/* What streams record, and its replay.  A graph is a list: each node comes after the one before it,
- * and what would stand beside another is refused.  A conditional node has a graph of its own that
- * is repeated while a number holds; the number must be given in front of the node and in each turn,
- * by a kernel of the same launch. */
+/* What streams record, and its replay.  A node comes after the one before it in its stream, and
+ * after what the stream has waited for; of those whose turn it may be CUDASIM_ORDER chooses one.
+ * cudasim_forget_wait() drops one of these, and what was waited for runs as late as it can.  A
+ * graph with conditional nodes is a list.  A conditional node has a graph of its own that is
+ * repeated while a number holds; the number must be given in front of the node and in each turn, by
+ * a kernel of the same launch. */
 #include "cudasim_impl.h"
 
 #include <stdlib.h>
@@ -18,6 +20,8 @@ struct CUgraph_st {
     Handle *handles;
     bool inner; /* a node's */
     struct CUstream_st *by;
+    struct CUstream_st *others[MOST_STREAMS]; /* that have come in since; [n_others] */
+    int n_others, n;                          /* n: nodes */
 };
 struct CUgraphExec_st {
     struct CUgraph_st *graph;
@@ -34,6 +38,7 @@ static void graph_free(struct CUgraph_st *g) {
         next = n->next;
         if (n->launch.drop) n->launch.drop(n->launch.closure);
         graph_free(n->graph);
+        free(n->after);
         free(n);
     }
     for (Handle *h = g ? g->handles : NULL, *next; h; h = next) {
@@ -43,10 +48,25 @@ static void graph_free(struct CUgraph_st *g) {
     free(g);
 }
 
-static Node *append(struct CUgraph_st *g, const Node *n) {
+static void add(NodeSet *to, Node *n) {
+    for (int i = 0; i < to->n; i++)
+        if (to->v[i] == n) return;
+    if (to->n == MOST_AFTER) cudasim_fail("a node comes after too many");
+    to->v[to->n++] = n;
+}
+
+static Node *append(struct CUgraph_st *g, const Node *n, const NodeSet *after) {
     Node *copy = malloc(sizeof *copy);
-    if (!copy) return NULL;
+    NodeSet *set = malloc(sizeof *set);
+    if (!copy || !set) {
+        free(copy);
+        free(set);
+        return NULL;
+    }
     *copy = *n;
+    *set = *after;
+    copy->after = set;
+    copy->number = g->n++;
     copy->next = NULL;
     *g->tail = g->last = copy;
     g->tail = &copy->next;
@@ -54,10 +74,82 @@ static Node *append(struct CUgraph_st *g, const Node *n) {
 }
 
 /* ---- recording ------------------------------------------------------------------------------ */
+/* What the stream's next node comes after. */
+static NodeSet behind(const struct CUstream_st *s) {
+    NodeSet set = s->also;
+    if (s->last) add(&set, s->last);
+    return set;
+}
+
 cudaError_t cudasim_record(cudaStream_t s, const Node *n) {
-    if (s->last != s->captured->last) cudasim_fail("a stream records beside a node of its graph");
-    s->last = append(s->captured, n);
+    const NodeSet after = behind(s);
+    s->last = append(s->captured, n, &after);
+    s->also.n = 0;
     return s->last ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
+}
+
+/* Marks in seen[], by number, the nodes of the set and all that must run before them.  Nodes stand
+ * behind those that they come after. */
+static void mark_before(const struct CUgraph_st *g, const NodeSet *set, bool *seen) {
+    for (int i = 0; i < set->n; i++) {
+        if (seen[set->v[i]->number]) continue;
+        seen[set->v[i]->number] = true;
+        mark_before(g, set->v[i]->after, seen);
+    }
+}
+
+/* Whether what comes after the one set comes after the other one, too. */
+static bool is_before(const struct CUgraph_st *g, const NodeSet *set, const NodeSet *other) {
+    bool *seen = calloc((size_t)g->n + 1, sizeof *seen), all = true;
+    if (!seen) cudasim_fail("no memory");
+    mark_before(g, other, seen);
+    for (int i = 0; i < set->n; i++) all &= seen[set->v[i]->number];
+    free(seen);
+    return all;
+}
+
+void cudasim_mark(cudaStream_t s, CudasimMark *m) {
+    *m = (CudasimMark){.graph = s->captured, .at = behind(s)};
+}
+
+static int64_t *until_forgotten(void) {
+    static int64_t n = -1;
+    return &n;
+}
+
+void cudasim_forget_wait(int64_t waits) {
+    *until_forgotten() = waits;
+}
+
+int64_t cudasim_waits_until_forgotten(void) {
+    return *until_forgotten();
+}
+
+static bool is_forgotten(void) {
+    int64_t *n = until_forgotten();
+    return *n >= 0 && --*n < 0;
+}
+
+cudaError_t cudasim_await_mark(cudaStream_t s, const CudasimMark *m) {
+    struct CUgraph_st *g = m->graph;
+    if (!g || !g->by || (s->captured && s->captured != g))
+        return cudasim_note(cudaErrorStreamCaptureUnsupported);
+    if (!s->captured) { /* it comes into the recording */
+        if (g->n_others == MOST_STREAMS || s->first) return cudasim_note(cudaErrorInvalidValue);
+        g->others[g->n_others++] = s;
+        s->captured = g;
+        s->last = NULL;
+        s->also.n = 0;
+    }
+    const NodeSet here = behind(s);
+    if (is_before(g, &m->at, &here)) return cudaSuccess;
+    const bool forgotten = is_forgotten();
+    for (int i = 0; i < m->at.n; i++)
+        if (forgotten)
+            m->at.v[i]->late = true; /* as late as what is left allows */
+        else
+            add(&s->also, m->at.v[i]);
+    return cudaSuccess;
 }
 
 bool cudasim_is_recording(const struct CUstream_st *s) {
@@ -68,6 +160,7 @@ static void record_into(cudaStream_t s, struct CUgraph_st *g, bool to_graph) {
     s->captured = g;
     s->to_graph = to_graph;
     s->last = g->last;
+    s->also.n = 0;
     g->by = s;
 }
 
@@ -96,11 +189,21 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t s, cudaGraph_t g,
     return cudaSuccess;
 }
 
+/* Whether the stream that began the recording is behind all that was recorded. */
+static bool is_joined(const struct CUstream_st *s, const struct CUgraph_st *g) {
+    const NodeSet here = behind(s);
+    bool all = true;
+    for (Node *n = g->first; n && all; n = n->next) all = is_before(g, &(NodeSet){1, {n}}, &here);
+    return all;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) {
-    if (!s || !s->captured) return cudasim_note(cudaErrorInvalidValue);
+    if (!s || !s->captured || s->captured->by != s) return cudasim_note(cudaErrorInvalidValue);
     cudaError_t fails = cudasim_graph_fails();
-    bool joined = s->last == s->captured->last;
     *g = s->captured;
+    const bool joined = is_joined(s, *g);
+    for (int i = 0; i < (*g)->n_others; i++) (*g)->others[i]->captured = NULL;
+    (*g)->n_others = 0;
     (*g)->by = NULL;
     s->captured = NULL;
     if (joined && !fails) return cudaSuccess;
@@ -169,7 +272,9 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGrap
     Handle *h = is_loop && behind_all ? free_handle(g, p->conditional.handle) : NULL;
     if (!h) return cudasim_note(cudaErrorInvalidValue);
     struct CUgraph_st *body = graph_new();
-    Node *node = body ? append(g, &(Node){.kind = NODE_LOOP, .handle = h, .graph = body}) : NULL;
+    const NodeSet last = {g->last ? 1 : 0, {g->last}};
+    Node *node =
+        body ? append(g, &(Node){.kind = NODE_LOOP, .handle = h, .graph = body}, &last) : NULL;
     if (!node) {
         free(body);
         return cudasim_note(cudaErrorMemoryAllocation);
@@ -199,9 +304,29 @@ static bool ask(Handle *h) {
     return h->value != 0;
 }
 
-static void run_all(const struct CUgraph_st *g) {
+static bool may_run(const Node *n, const bool *done, bool late) {
+    if (done[n->number] || n->late != late) return false;
+    for (int i = 0; i < n->after->n; i++)
+        if (!done[n->after->v[i]->number]) return false;
+    return true;
+}
+
+/* One of the nodes, late ones or others, whose turn it may be; NULL: there is none. */
+static const Node *next_of(const struct CUgraph_st *g, const bool *done, bool late) {
+    int n_ready = 0;
+    for (const Node *n = g->first; n; n = n->next) n_ready += may_run(n, done, late);
+    int which = n_ready ? cudasim_pick(n_ready) : 0;
+    for (const Node *n = g->first; n; n = n->next)
+        if (may_run(n, done, late) && which-- == 0) return n;
+    return NULL;
+}
+
+static void run_all(const struct CUgraph_st *g);
+
+static void run_nodes(const struct CUgraph_st *g, bool *done) {
     enum { MANY = 1000000 };
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n; (n = next_of(g, done, false)) || (n = next_of(g, done, true));) {
+        done[n->number] = true;
         if (g->inner && n->kind != NODE_LOOP) cudasim_count_recorded(n);
         if (n->kind != NODE_LOOP) {
             cudasim_perform(n);
@@ -213,6 +338,13 @@ static void run_all(const struct CUgraph_st *g) {
             run_all(n->graph);
         }
     }
+}
+
+static void run_all(const struct CUgraph_st *g) {
+    bool *done = calloc((size_t)g->n + 1, sizeof *done);
+    if (!done) cudasim_fail("no memory");
+    run_nodes(g, done);
+    free(done);
 }
 
 /* ---- graphs -------- */
@@ -242,6 +374,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned lon
         return cudasim_note(own ? cudaErrorInvalidValue : cudaErrorMemoryAllocation);
     }
     own->first = g->first;
+    own->n = g->n;
     own->handles = g->handles;
     (*x)->graph = own;
     g->first = NULL;

@@ -138,4 +138,5 @@ def main(build, *names):
                 sys.exit(f"{name}: {e}")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -22,6 +22,7 @@ struct CUevent_st {
     int64_t asked, done; /* records */
     cudaStream_t by;     /* of the last record */
     int waiting;         /* tasks that name the event */
+    CudasimMark mark;    /* where the last record was recorded */
     bool destroyed;
     int device;
 };
@@ -82,6 +83,12 @@ static void unlock(Queues *q) {
 static unsigned draw(Queues *q, unsigned n) {
     q->random = q->random * 6364136223846793005u + 1442695040888963407u;
     return (unsigned)(q->random >> 33) % n;
+}
+
+int cudasim_pick(int n) {
+    Queues *q = queues();
+    if (n == 1) return 0;
+    return q->order == LAZY ? n - 1 : q->order == OTHERS ? 0 : (int)draw(q, (unsigned)n);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -281,7 +288,7 @@ cudaError_t cudaDeviceSynchronize(void) {
  * given to the default stream runs at once, and so what it waits for does. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     (void)flags;
-    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
+    if (s && (s->captured || e->mark.graph)) return cudasim_await_mark(s, &e->mark);
     Queues *q = lock();
     Task t = {.kind = TASK_WAIT, .event = e, .record = e->asked, .by = e->by};
     cudaError_t error = cudaSuccess;
@@ -313,8 +320,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
     int device = s ? s->device : 0;
     if (!s) cudaGetDevice(&device);
-    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     if (device != e->device) return cudasim_note(cudaErrorInvalidResourceHandle);
+    e->mark.graph = NULL;
+    if (s && s->captured) {
+        cudasim_mark(s, &e->mark);
+        return cudaSuccess;
+    }
     Queues *q = lock();
     cudaError_t error = cudaSuccess;
     e->by = s;

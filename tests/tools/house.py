@@ -27,7 +27,7 @@ CONCEPTS = [
     ("runtime/bind/* runtime/memory runtime/model/* runtime/graph/node_names", 9,
      "data and weights are bound by each other's names and sizes"),
     ("runtime/session/*", 8, "one object, by what is asked of it"),
-    ("runtime/cuda/*", 8, "one device: its table of functions, and what they share"),
+    ("runtime/cuda/*", 9, "one device: its table of functions, and what they share"),
     ("runtime/batch/*", 6, "the sizes of batches decide which of their steps run alone"),
     ("runtime/graph/graph_append runtime/model/cells", 2, "cells are encoded, then appended"),
 ]
