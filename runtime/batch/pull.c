@@ -42,30 +42,35 @@ static gnnc_status bring(void *trainer) {
 }
 
 /* Wants what the batch reads of others. */
-static gnnc_status want_batch(gnnc_trainer *t, RtMinibatch *m) {
+static gnnc_status want_batch(gnnc_trainer *t, RtMinibatch *m, RtPullUse use, int64_t step) {
     RtPulls *p = t->pulls;
     gnnc_status st = rt_pulls_wait(t); /* one after the other */
     if (st != GNNC_OK) return st;
-    rt_pulls_begin(p);
+    rt_pulls_begin(p, use, step);
     p->into = m;
     for (int k = 0; k < p->map.n_types && m && st == GNNC_OK; k++)
         if (p->type[k].bound) st = want_of_batch(t, m, k);
     return st;
 }
 
-gnnc_status rt_pulls_batch(gnnc_trainer *t, RtMinibatch *m) {
-    gnnc_status st = want_batch(t, m);
+gnnc_status rt_pulls_batch(gnnc_trainer *t, RtMinibatch *m, RtPullUse use, int64_t step) {
+    gnnc_status st = want_batch(t, m, use, step);
     return st == GNNC_OK ? rt_pulls_end(t, bring(t)) : st;
 }
 
-gnnc_status rt_pulls_start(gnnc_trainer *t, RtMinibatch *m) {
+gnnc_status rt_pulls_start(gnnc_trainer *t, RtMinibatch *m, RtPullUse use, int64_t step) {
     RtPulls *p = t->pulls;
-    gnnc_status st = want_batch(t, m);
+    p->came = false;
+    gnnc_status st = want_batch(t, m, use, step);
     if (st != GNNC_OK) return st;
     if (!p->thread && t->processes.exchange_in_thread)
         p->thread = rt_background_new(&t->rt.pool, &t->processes);
     p->pending = p->thread != NULL;
-    if (!p->pending) return rt_pulls_end(t, bring(t));
+    if (!p->pending) {
+        st = rt_pulls_end(t, bring(t));
+        p->came = st == GNNC_OK;
+        return st;
+    }
     rt_background_run(p->thread, bring, t);
     return GNNC_OK;
 }
@@ -76,6 +81,14 @@ static bool reads(const gnnc_trainer *t, const rt_phase *phase, const RtPullColu
     return t->program->bufs[buf].whole >> (phase - t->program->phases) & 1;
 }
 
+/* Are all processes at this phase? */
+static gnnc_status meet(gnnc_trainer *t) {
+    gnnc_status st = rt_pulls_wait(t);
+    if (st != GNNC_OK) return st;
+    rt_pulls_begin(t->pulls, RT_PULL_WHOLE, t->progress.step);
+    return rt_pulls_end(t, rt_pulls_tell_counts(t));
+}
+
 /* Brings all rows of a column, into memory of the pool. */
 static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
     enum { LEAST = 1 << 10 }; /* less would stay in the pool */
@@ -84,10 +97,9 @@ static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
     const char *own = rt_column_values(t->rt.bound->col[c->column]);
     size_t n_bytes = (size_t)bound[p->n] * c->row_bytes;
     size_t live = (size_t)rt_trainer_counters(t).live_bytes;
-    gnnc_status st;
-    TRY(st, rt_pulls_wait(t));
-    TRY(st, rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes,
-                           "features of all rows", ", which this phase reads"));
+    gnnc_status st = rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes,
+                                    "features of all rows", ", which this phase reads");
+    if (st != GNNC_OK) return st;
     c->all = rt_pool_alloc(&t->rt.pool, n_bytes < LEAST ? LEAST : n_bytes, 1);
     if (!c->all) return rt_fail_nomem(&t->rt.err, "features of all rows");
     for (int r = 0; r < p->n; r++) {
@@ -97,18 +109,19 @@ static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
         p->n_in[r] = (size_t)(bound[r + 1] - bound[r]) * c->row_bytes;
     }
     memcpy(p->in[p->rank], p->out[p->rank], p->n_out[p->rank]);
-    st = rt_pulls_end(t, rt_pulls_send(t, "rows"));
-out:
-    return st;
+    return rt_pulls_end(t, rt_pulls_send(t, "rows"));
 }
 
 gnnc_status rt_pulls_run_whole(gnnc_trainer *t, const rt_phase *phase) {
     RtPulls *p = t->pulls;
     gnnc_status st = GNNC_OK;
+    bool met = false;
     for (int i = 0; p && i < p->n_columns && st == GNNC_OK; i++) {
         RtPullColumn *c = &p->column[i];
         void **buf = &t->x.buf[t->program->columns[c->column].buf];
         if (!reads(t, phase, c)) continue;
+        if (!met && (st = meet(t)) != GNNC_OK) break;
+        met = true;
         c->here = *buf;
         st = bring_all(t, c);
         if (st == GNNC_OK) *buf = c->all;

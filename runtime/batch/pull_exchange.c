@@ -1,10 +1,19 @@
 /* Features in parts: what processes send each other of rows that are wanted (pull.h). */
 #include "pull_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
+int64_t rt_pulls_words(const RtPulls *p) {
+    return RT_PULL_COUNTS + p->map.n_types;
+}
+
+static int64_t *words_of(const RtPulls *p, int64_t *counts, int r) {
+    return counts + r * rt_pulls_words(p);
+}
+
 static int64_t *of_process(const RtPulls *p, int64_t *counts, int r) {
-    return counts + (int64_t)r * p->map.n_types;
+    return words_of(p, counts, r) + RT_PULL_COUNTS;
 }
 
 int rt_pulls_owner(const RtPulls *p, int type, int64_t row) {
@@ -32,6 +41,7 @@ gnnc_status rt_pulls_send(const gnnc_trainer *t, const char *what) {
     }
     gnnc_status st = t->processes.exchange(t->processes.user, p->out, p->n_out, p->in, p->n_in);
     if (st == GNNC_OK) return GNNC_OK;
+    p->all_failed = true; /* the host sees to it */
     return rt_fail(&p->err, st, "%s of other processes did not come: %s", what,
                    gnnc_status_text(st));
 }
@@ -41,7 +51,8 @@ gnnc_status rt_pulls_end(gnnc_trainer *t, gnnc_status st) {
     t->rt.count.sent_bytes += p->sent_bytes;
     t->rt.count.messages += p->messages;
     p->sent_bytes = p->messages = 0;
-    p->failed = st;
+    if (!p->all_failed) p->failed = st;
+    p->all_failed = false;
     return st == GNNC_OK ? st : rt_fail(&t->rt.err, st, "%s", p->err.text);
 }
 
@@ -117,16 +128,50 @@ gnnc_status rt_pulls_want(gnnc_trainer *t, RtPool *pool, int type, int64_t n, co
     return GNNC_OK;
 }
 
-/* Tells each owner how many rows are wanted of it, and hears how many each process wants. */
-static gnnc_status tell_counts(const gnnc_trainer *t) {
+/* What rows are wanted for, as a message has it. */
+static const char *text_of(RtPullWhat what, char text[80]) {
+    static const char *const of[] = {"to keep some", "at step", "at an evaluation behind step",
+                                     "at an evaluation of the whole graph behind step"};
+    if (what.use < RT_PULL_STAY || what.use > RT_PULL_WHOLE) return "elsewhere";
+    if (what.use == RT_PULL_STAY)
+        snprintf(text, 80, "%s", of[what.use]);
+    else
+        snprintf(text, 80, "%s %lld", of[what.use], (long long)what.number);
+    return text;
+}
+
+/* Are all processes at the same?  Else all of them hear it. */
+static gnnc_status check_uses(const gnnc_trainer *t) {
     RtPulls *p = t->pulls;
-    size_t n_bytes = (size_t)p->map.n_types * sizeof *p->wanted;
+    p->others_go_on = false;
     for (int r = 0; r < p->n; r++) {
-        p->out[r] = of_process(p, p->wanted, r);
-        p->in[r] = of_process(p, p->asked, r);
+        const int64_t *words = words_of(p, p->asked, r);
+        RtPullWhat it = {words[RT_PULL_USE], words[RT_PULL_NUMBER]};
+        char here[80], there[80];
+        if (r == p->rank) continue;
+        if (it.use == RT_PULL_STAY) p->others_go_on |= it.number != 0;
+        if (it.use == p->what.use && (it.use == RT_PULL_STAY || it.number == p->what.number))
+            continue;
+        p->all_failed = true;
+        return rt_fail(&p->err, GNNC_E_STATE, "rank %d pulls rows %s, rank %d %s", r,
+                       text_of(it, there), p->rank, text_of(p->what, here));
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_pulls_tell_counts(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    size_t n_bytes = (size_t)rt_pulls_words(p) * sizeof *p->wanted;
+    for (int r = 0; r < p->n; r++) {
+        int64_t *words = words_of(p, p->wanted, r);
+        words[RT_PULL_USE] = p->what.use;
+        words[RT_PULL_NUMBER] = p->what.number;
+        p->out[r] = words;
+        p->in[r] = words_of(p, p->asked, r);
         p->n_out[r] = p->n_in[r] = n_bytes;
     }
     gnnc_status st = rt_pulls_send(t, "row numbers");
+    if (st == GNNC_OK) st = check_uses(t);
     for (int r = 0; r < p->n && st == GNNC_OK; r++)
         for (int k = 0; k < p->map.n_types && r != p->rank; k++) {
             const int64_t *bound = p->type[k].bound;
@@ -191,7 +236,9 @@ static void put_rows(const gnnc_trainer *t, int r) {
     for (int c = 0; c < p->n_columns; c++) {
         const RtPullColumn *y = &p->column[c];
         const int32_t *id = p->ids_in.p;
-        for (int k = 0; k < r * p->map.n_types + y->type; k++) id += p->asked[k];
+        for (int from = 0; from <= r; from++)
+            for (int k = 0; k < (from < r ? p->map.n_types : y->type); k++)
+                id += of_process(p, p->asked, from)[k];
         const char *from = rt_column_values(t->rt.bound->col[y->column]);
         for (int64_t i = 0; i < of_process(p, p->asked, r)[y->type]; i++, to += y->row_bytes)
             memcpy(to, from + (size_t)id[i] * y->row_bytes, y->row_bytes);
@@ -231,16 +278,22 @@ void rt_pulls_pass_over(RtPulls *p, const RtPullColumn *c) {
 }
 
 /* Nothing is wanted yet. */
-void rt_pulls_begin(RtPulls *p) {
-    memset(p->wanted, 0, (size_t)p->n * (size_t)p->map.n_types * sizeof *p->wanted);
+void rt_pulls_begin(RtPulls *p, RtPullUse use, int64_t number) {
+    size_t n_words = (size_t)p->n * (size_t)rt_pulls_words(p);
+    p->what = (RtPullWhat){use, number};
+    memset(p->wanted, 0, n_words * sizeof *p->wanted);
     for (int k = 0; k < p->map.n_types; k++) p->type[k].n = 0;
 }
 
 /* Sends and gets what is wanted. */
 gnnc_status rt_pulls_exchange(const gnnc_trainer *t) {
-    gnnc_status st = tell_counts(t);
+    gnnc_status st = rt_pulls_tell_counts(t);
     if (st == GNNC_OK) st = tell_ids(t);
     return st == GNNC_OK ? send_rows(t) : st;
+}
+
+bool rt_pulls_came(const gnnc_trainer *t) {
+    return t->pulls->came;
 }
 
 gnnc_status rt_pulls_wait(gnnc_trainer *t) {
@@ -248,6 +301,7 @@ gnnc_status rt_pulls_wait(gnnc_trainer *t) {
     if (!p->pending) return rt_pulls_end(t, p->failed);
     gnnc_status st = rt_background_wait(p->thread);
     p->pending = false;
+    p->came = st == GNNC_OK;
     t->rt.count.beside_bytes += p->sent_bytes;
     return rt_pulls_end(t, st);
 }

@@ -17,8 +17,9 @@ typedef struct {
 typedef struct {
     const int64_t *bound; /* [n + 1] where the rows of each process begin; NULL: it has no column */
     size_t row_bytes;     /* of all its columns together */
-    const int32_t *kept;  /* [n_kept] rows of others that stay here, ascending */
-    int64_t n_kept;
+    const int32_t *kept;  /* [n_chosen] rows of others that stay here, ascending; the first .. */
+    int64_t n_chosen;
+    int64_t n_kept;     /* .. so many are here */
     int64_t n;          /* different rows, */
     const int32_t *id;  /* [n] these */
     const int32_t *row; /* .. of a batch: by node, which of them it is */
@@ -26,29 +27,42 @@ typedef struct {
 } RtPullType;
 enum { RT_PULL_OWN = -1, RT_PULL_KEPT = -2 }; /* KEPT - i: it is number i of those that stay */
 
+/* An RtPullUse and the step or, of rows that stay, whether more follow. */
+typedef struct {
+    int64_t use, number;
+} RtPullWhat;
+enum { RT_PULL_USE, RT_PULL_NUMBER, RT_PULL_COUNTS }; /* it before the counts of types */
+
 struct RtPulls {
     int rank, n, n_columns;
     RtBatchMap map;
     RtPullColumn *column; /* [n_columns] by type */
     RtPullType *type;     /* [map.n_types] */
-    /* [n][n_types] rows that this process wants of each, and that each wants of this one. */
+    RtPullWhat what;
+    /* [n][rt_pulls_words()] what for, and how many rows this process wants of each, and each of it.
+     */
     int64_t *wanted, *asked;
-    const void **out; /* [n] messages, as gnnc_exchange_fn has them */
+    bool others_go_on; /* with rows that stay */
+    const void **out;  /* [n] messages, as gnnc_exchange_fn has them */
     void **in;
     size_t *n_out, *n_in;
     RtGrowth growth; /* of what follows */
     RtGrow ids_out, ids_in, rows_out, rows_in;
-    gnnc_status failed;           /* of the first exchange that did: none is tried after it .. */
-    RtError err;                  /* .. as this says */
+    RtError err;        /* why an exchange failed */
+    bool all_failed;    /* .. it did in all processes: they may repeat it */
+    gnnc_status failed; /* .. it did in this one, and others may be in it: none is tried after it */
     int64_t sent_bytes, messages; /* that are not in the trainer's counters yet */
     /* Rows may come while a step is computed: into this batch, which nobody else touches then. */
     RtMinibatch *into;    /* NULL: none */
     RtBackground *thread; /* NULL: not yet, or there can be none, and rows are waited for */
     bool pending;         /* it is at work, and alone has what is above */
+    bool came;            /* what was started last did */
 };
 
+/* Numbers of wanted and asked for each process. */
+int64_t rt_pulls_words(const RtPulls *p);
 /* Nothing is wanted yet. */
-void rt_pulls_begin(RtPulls *p);
+void rt_pulls_begin(RtPulls *p, RtPullUse use, int64_t number);
 /* Of these different rows of a type, others have to send those that are not here. */
 gnnc_status rt_pulls_want(gnnc_trainer *t, RtPool *pool, int type, int64_t n, const int32_t *id);
 /* The process that has the row of a type. */
@@ -57,7 +71,10 @@ int rt_pulls_owner(const RtPulls *p, int type, int64_t row);
 gnnc_status rt_pulls_send(const gnnc_trainer *t, const char *what);
 /* Gives back the room of messages, which the next ones make anew. */
 void rt_pulls_free_messages(RtPulls *p);
-/* Sends and gets what is wanted, by any thread: its failures are p->err.  Of all processes. */
+/* Tells each owner how many rows are wanted of it, and hears how many each process wants: all are
+ * at the same.  By any thread: its failures are p->err.  Of all processes. */
+gnnc_status rt_pulls_tell_counts(const gnnc_trainer *t);
+/* The same, then sends and gets these rows. */
 gnnc_status rt_pulls_exchange(const gnnc_trainer *t);
 /* Then, in the trainer's thread: counts that, and tells of a failure. */
 gnnc_status rt_pulls_end(gnnc_trainer *t, gnnc_status st);

@@ -147,8 +147,8 @@ static gnnc_status tables_new(gnnc_trainer *t) {
     if (st != GNNC_OK) return st;
     p->column = RT_NEWN(pool, RtPullColumn, t->program->n_columns);
     p->type = RT_NEWN(pool, RtPullType, p->map.n_types);
-    p->wanted = RT_NEWN(pool, int64_t, (int64_t)p->n * p->map.n_types);
-    p->asked = RT_NEWN(pool, int64_t, (int64_t)p->n * p->map.n_types);
+    p->wanted = RT_NEWN(pool, int64_t, (int64_t)p->n *rt_pulls_words(p));
+    p->asked = RT_NEWN(pool, int64_t, (int64_t)p->n *rt_pulls_words(p));
     p->out = RT_NEWN(pool, const void *, p->n);
     p->in = RT_NEWN(pool, void *, p->n);
     p->n_out = RT_NEWN(pool, size_t, p->n);
@@ -163,11 +163,15 @@ static uint64_t mix(uint64_t h, uint64_t word) {
     return (h ^ word) * 0x100000001b3u;
 }
 
-/* What sizes of messages follow from: columns and bounds, in all processes alike. */
+/* Sizes of messages follow from which columns there are, what a row of them is, and the bounds. */
+static uint64_t hash_columns(const RtPulls *p) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int i = 0; i < p->n_columns; i++) h = mix(h, (uint64_t)p->column[i].column);
+    return h;
+}
+
 static uint64_t hash_parts(const RtPulls *p) {
     uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < p->n_columns; i++)
-        h = mix(mix(h, (uint64_t)p->column[i].column), p->column[i].row_bytes);
     for (int k = 0; k < p->map.n_types; k++)
         for (int r = 0; r <= p->n && p->type[k].bound; r++)
             h = mix(h, (uint64_t)p->type[k].bound[r]);
@@ -184,15 +188,17 @@ static uint64_t hash_evaluations(const RtOptions *o) {
  */
 static gnnc_status agree(gnnc_trainer *t) {
     static const char *const what[] = {
-        "way to read features (pull_rows)", "program", "division of the data into parts",
+        "way to read features (pull_rows)", "program", "list of columns to pull",
+        "division of the data into parts",
         "schedule of evaluations (eval_every, eval_every_steps, eval_rows)"};
     enum { N = sizeof what / sizeof *what };
     uint64_t own[N] = {0}; /* those that pull nothing compare the rest before their first step */
     if (t->pulls) {
         own[0] = 1;
         own[1] = t->program->fingerprint;
-        own[2] = hash_parts(t->pulls);
-        own[3] = hash_evaluations(&t->options);
+        own[2] = hash_columns(t->pulls);
+        own[3] = hash_parts(t->pulls);
+        own[4] = hash_evaluations(&t->options);
     }
     uint64_t first[N];
     memcpy(first, own, sizeof first);
@@ -201,6 +207,36 @@ static gnnc_status agree(gnnc_trainer *t) {
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
                          t->processes.rank, what[i]);
+    return st;
+}
+
+/* A row of a column as the data have it: numbers, and their type. */
+typedef struct {
+    int64_t n, type;
+} RowForm;
+
+static RowForm form_of(const gnnc_trainer *t, const RtPullColumn *y) {
+    const RtColumn *c = rt_bind_data_column(&t->x, y->column);
+    return (RowForm){rt_column_width(c), c->low && !c->values ? c->low_dt : RT_DT_F32};
+}
+
+/* What processes compare of a column, and what they send of it, has the size of a row. */
+static gnnc_status agree_on_rows(gnnc_trainer *t) {
+    const RtPulls *p = t->pulls;
+    RowForm *first = RT_NEWN(&t->rt.pool, RowForm, p->n_columns);
+    if (!first) return rt_fail_nomem(&t->rt.err, "features");
+    for (int i = 0; i < p->n_columns; i++) first[i] = form_of(t, &p->column[i]);
+    gnnc_status st = rt_processes_broadcast(t, first, (size_t)p->n_columns * sizeof *first, 0);
+    for (int i = 0; i < p->n_columns && st == GNNC_OK; i++) {
+        RowForm own = form_of(t, &p->column[i]);
+        if (own.n == first[i].n && own.type == first[i].type) continue;
+        st = rt_fail(&t->rt.err, GNNC_E_STATE,
+                     "%s: rank %d has %lld numbers of %s in a row, rank 0 %lld of %s",
+                     rt_bind_column_name(&t->x, p->column[i].column), p->rank, (long long)own.n,
+                     rt_dtype_name((RtDtype)own.type), (long long)first[i].n,
+                     rt_dtype_name((RtDtype)first[i].type));
+    }
+    rt_pool_drop(&t->rt.pool, first);
     return st;
 }
 
@@ -217,6 +253,7 @@ gnnc_status rt_pulls_open(gnnc_trainer *t) {
         TRY(st, find_columns(t));
     }
     TRY(st, agree(t));
+    if (t->pulls) TRY(st, agree_on_rows(t));
     if (t->pulls) st = tell_binding(t);
 out:
     return st;

@@ -200,7 +200,7 @@ static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, i
     m->team = t->rt.team;
     TRY(st, rt_drawer_draw(&b->drawer, b->sampler, &at, &seeds, 1, NULL, 0, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
-    if (t->pulls) TRY(st, rt_pulls_batch(t, m));
+    if (t->pulls) TRY(st, rt_pulls_batch(t, m, RT_PULL_ROWS, t->progress.step));
     st = rt_batch_step_run(step, m, !b->ran);
 out:
     return st;

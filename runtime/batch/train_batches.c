@@ -45,6 +45,7 @@ typedef struct RtBatches {
     int64_t turn;          /* pulled rows: batches before it are made, or at the same time now .. */
     bool ahead;            /* .. and rows of this process's next one were asked for: */
     int next_held;         /* it is in this slot; -1: it has none in the next turn */
+    int64_t again;         /* a batch whose step failed behind that, made again alone; or -1 */
     int64_t first_epoch;   /* the first that was run */
     RtLosses losses;
     bool warm; /* there is room for batches */
@@ -294,7 +295,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     b->draws = s->train_links == RT_LINKS_NONE || s->n_hops > 0;
     bool on_device = wants_device(t, b); /* one queue, and so one worker, which waits for it */
     int n_workers = b->n_workers = on_device ? 1 : count_workers(t, b);
-    b->epoch = b->first_epoch = -1;
+    b->epoch = b->first_epoch = b->again = -1;
     RtPipelineSpec spec = {
         .prepare = prepare, .user = t, .n_workers = n_workers, .n_held = t->pulls ? 2 : 1};
     gnnc_status st;
@@ -394,6 +395,7 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     b->epoch = epoch;
     b->next = b->turn = first;
     b->ahead = false;
+    b->again = -1;
     for (int64_t i = first; i < b->n_batches; i++)
         if (rt_shares_mine(t, epoch * b->n_batches + i)) b->mine[n++] = i;
     rt_losses_begin(&b->losses, first);
@@ -411,7 +413,7 @@ void rt_batches_forget(gnnc_trainer *t) {
     if (!b) return;
     if (t->pulls) rt_pulls_wait(t);
     rt_pipeline_begin(b->pipeline, 0, 0);
-    b->next = -1;
+    b->next = b->again = -1;
     rt_losses_begin(&b->losses, 0);
     if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
 }
@@ -447,19 +449,22 @@ static RtMinibatch *in_slot(const RtBatches *b, int slot) {
  * those of the next turn's are asked for, if the epoch has one. */
 static gnnc_status begin_turn(gnnc_trainer *t, RtBatches *b, int64_t batch) {
     gnnc_status st;
+    int64_t first = b->epoch * b->n_batches;
     bool here = b->ahead;
+    b->again = -1; /* where it fails, slots are given out anew */
     b->turn = end_of_turn(t, batch);
     if (here) {
         TRY(st, rt_pulls_wait(t));
         b->held = b->next_held;
     } else {
         TRY(st, take_of_turn(t, batch, b->turn, &b->held));
-        TRY(st, rt_pulls_batch(t, in_slot(b, b->held)));
     }
+    if (!here || !rt_pulls_came(t))
+        TRY(st, rt_pulls_batch(t, in_slot(b, b->held), RT_PULL_TRAIN, first + batch));
     b->ahead = b->turn < b->n_batches;
     if (!b->ahead) goto out;
     TRY(st, take_of_turn(t, b->turn, end_of_turn(t, b->turn), &b->next_held));
-    st = rt_pulls_start(t, in_slot(b, b->next_held));
+    st = rt_pulls_start(t, in_slot(b, b->next_held), RT_PULL_TRAIN, first + b->turn);
 out:
     return st;
 }
@@ -472,17 +477,22 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     gnnc_status st;
     if (t->links) TRY(st, rt_link_batches_check_train(t));
     if (!b->warm) TRY(st, warm_up(t, b));
-    if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
+    if (b->epoch != epoch || (b->next != batch && b->again != batch)) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
+    if (t->pulls) b->again = batch;
     if (!t->pulls && mine) TRY(st, take(t, &b->held));
     if (t->shares) TRY(st, rt_shares_begin(t));
-    if (t->pulls && batch >= b->turn) TRY(st, begin_turn(t, b, batch));
+    if (t->pulls && batch >= b->turn) {
+        TRY(st, begin_turn(t, b, batch));
+        b->again = batch;
+    }
     if (mine) TRY(st, rt_batch_step_run(&b->step, &b->slot[b->held], epoch == b->first_epoch));
     if (t->shares)
         TRY(st, rt_shares_end(t, batch, b->n_learned[batch]));
     else
         TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
+    b->again = -1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:
     if (st != GNNC_OK && t->shares) rt_shares_undo(t);
@@ -574,13 +584,13 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
     if (!t) return 0;
     int64_t n = rt_batches_per_epoch(t);
-    return t->trained ? 0 : n - t->progress.step % n;
+    return t->stepped ? 0 : n - t->progress.step % n;
 }
 
 int64_t gnnc_trainer_steps_done(const gnnc_trainer *t) {
     if (!t) return 0;
     int64_t n = rt_batches_per_epoch(t);
-    return t->trained ? n : t->progress.step % n;
+    return t->stepped ? n : t->progress.step % n;
 }
 
 gnnc_status rt_trainer_set_serial_steps(gnnc_trainer *t) {

@@ -357,6 +357,22 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
     return st != GNNC_OK ? st : back;
 }
 
+gnnc_status rt_shares_tell_logs(gnnc_trainer *t) {
+    const RtShares *s = t->shares;
+    const rt_phase *train = rt_phase_of(t->program, RT_PHASE_TRAIN);
+    int64_t step = t->progress.step - 1;
+    gnnc_status st = GNNC_OK;
+    if (!s || t->processes.n < 2 || step < 0 || is_last(s, step)) return GNNC_OK; /* all made it */
+    for (int i = 0; i < t->n_scalars && st == GNNC_OK; i++) {
+        RtScalar *log = &t->scalars[i];
+        double told[] = {log->value, log->known};
+        if (log->role != RT_OUT_LOG || log->phase != (int)(train - t->program->phases)) continue;
+        st = rt_processes_broadcast(t, told, sizeof told, maker_of(t, step));
+        if (st == GNNC_OK) log->value = told[0], log->known = told[1] != 0;
+    }
+    return st;
+}
+
 gnnc_status rt_shares_settle_state(gnnc_trainer *t) {
     RtShares *s = t->shares;
     if (!s || !s->sums.has_state || s->from >= s->to) return GNNC_OK;

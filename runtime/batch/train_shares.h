@@ -39,6 +39,9 @@ void rt_shares_lose(gnnc_trainer *t);
 gnnc_status rt_shares_settle(gnnc_trainer *t);
 /* The epoch's loss has that of the last update's last step, which a device may still compute. */
 gnnc_status rt_shares_take_last(gnnc_trainer *t);
+/* What the last step has logged is in all processes what it is in one that made the step.  Of all
+ * processes, after rt_shares_settle(). */
+gnnc_status rt_shares_tell_logs(gnnc_trainer *t);
 /* Before state that steps change, as batch norm's means, is read between steps: one process adds
  * what the steps of an update left so far; of several that is an error, as the others are not
  * asked. */

@@ -550,8 +550,9 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * Sends: n_bytes at `bytes` (also more than 2^31) of process `from` are written there in all
  * others, and the call returns when they may be used again.  All processes do it in the same order.
  * In the thread of the call that loads, trains or saves; it must not call the trainer.  What is not
- * GNNC_OK the trainer's call returns; how long one waits for another is the host's to decide, and
- * once it gave up none of them trains on. */
+ * GNNC_OK the trainer's call returns.  Processes that share steps may then make that call again,
+ * behind load, if it failed in all of them.  How long one waits for another is the host's to
+ * decide, and once it gave up in one alone none of them trains on. */
 typedef gnnc_status gnnc_broadcast_fn(void *user, void *bytes, size_t n_bytes, int from);
 /* Point to point: to process r go n_out[r] bytes at out[r], and from it come n_in[r] bytes, to
  * in[r]; nothing goes to the process itself, and what has no bytes is no message.  All processes

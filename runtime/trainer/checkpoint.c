@@ -551,7 +551,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     t->schedule.epochs = opt.epochs;
     t->schedule.lr = opt.lr;
     t->finished = false;
-    t->trained = history->a.shape[0] > p.epoch;
+    t->stepped = t->trained = history->a.shape[0] > p.epoch;
     t->ahead = began_epochs(t) > p.epoch;
     store_history(t, history);
     store_reached(t, reached, n_reached);

@@ -137,7 +137,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
         t->progress.step++;
         t->rt.count.steps++;
         t->ahead = true;
-        t->trained = false;
+        t->stepped = t->trained = false;
     }
     return GNNC_OK;
 }
@@ -340,7 +340,7 @@ static gnnc_status end_steps(gnnc_trainer *t) {
         rt_scalar_set(t, "loss", p->loss_sum / (double)p->loss_rows);
     else if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
         rt_scalar_find(t, "loss")->known = false; /* batches so far had no row to learn from */
-    return GNNC_OK;
+    return rt_shares_tell_logs(t);
 }
 
 /* By the step's number alone, and never behind the last one of an epoch. */
@@ -368,7 +368,7 @@ out:
 static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     gnnc_status st = GNNC_OK;
     bool goes_on = true;
-    int64_t n = gnnc_trainer_steps_left(t);
+    int64_t n = gnnc_trainer_steps_left(t); /* 0: what follows them failed */
     /* where an evaluation failed, or a run goes on from a file that was saved in place of it */
     if (n > 0 && t->ahead && !t->judged && is_step_evaluated(t, n)) TRY(st, evaluate_step(t));
     for (; n > 0 && goes_on; n--) {
@@ -378,6 +378,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
         goes_on = tell(t, evaluated);
         t->rt.stop = &t->stop; /* a host that reads metrics in its progress function cleared it */
     }
+    t->stepped = n == 0;
     if (n == 0 || !goes_on) TRY(st, rt_shares_settle(t));
     if (n == 0) TRY(st, end_steps(t));
     t->trained = n == 0;
@@ -419,7 +420,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     else
         forget_metrics(t);
     t->rt.count.eval_ns += rt_now_ns() - begin;
-    t->ahead = t->trained = false;
+    t->ahead = t->stepped = t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;
     rt_history_note(t, e);

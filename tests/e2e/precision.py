@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Models in 16 bits: they learn as in f32, their bits do not depend on threads or on being stopped, and f16 has its loss
 scale.  With GNNC_LONG GAT learns in them, too, where else its bits are compared.  usage: precision.py GNNC TOP"""
+import ctypes
 import json
 import math
 import os
@@ -138,6 +139,30 @@ def small_data():
         assert r.returncode == 0 and ("'variant' says so" in r.stderr) == bool(more) and "stay f32" not in r.stderr, r.stderr
         assert (tensors("part") == tensors("low")) == bool(first), "not as it began"
     assert tensors("part")["opt.loss_scale.good"] == (2,), "the scale begins where f32 ends"
+    run(exe["f16"], "--data", CORA, "--epochs", "2", *part)
+    assert resumed(3) == resumed(0), "f16's scale of what was trained before"
+
+
+def resumed(n_steps):
+    """The checkpoint of a trainer in f16 that made so many steps and then goes on from one in f32."""
+    if not os.path.exists("libsmall.so"):
+        run(GNNC, os.path.join(TOP, "models/gcn.gnn"), "--target=cpu", "--precision=f16", "--emit=lib", "--name=gcn", "-o", "small")
+    lib, t = ctypes.CDLL("./libsmall.so"), ctypes.c_void_p()
+    lib.gnnc_trainer_error.restype = ctypes.c_char_p
+
+    def ok(st):
+        assert st == 0, lib.gnnc_trainer_error(t)
+    ok(lib.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(lib, "gcn_program"))))
+    ok(lib.gnnc_trainer_set_int(t, b"variant", ctypes.c_int64(0)))
+    ok(lib.gnnc_trainer_load(t, CORA.encode()))
+    for _ in range(n_steps):
+        ok(lib.gnnc_trainer_step(t))
+    ok(lib.gnnc_trainer_resume(t, b"part"))
+    ok(lib.gnnc_trainer_save(t, b"went.on"))
+    lib.gnnc_trainer_destroy(t)
+    found = tensors("went.on")
+    assert found["opt.loss_scale.good"] == (0,), "steps of f32 are none of its"
+    return found
 
 
 TABLE = """

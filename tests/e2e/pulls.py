@@ -221,7 +221,7 @@ for name, element in (("hop", 4), ("hop16", 2)):
         count = schema_of(SHOP)["nodes"]["user"]["count"]
         far = [len([v for v in batch if not lo <= v < hi]) for lo, hi in (rows_of(SHOP, "user", r, n) for r in range(n))]
         rows = sum(sum(far) if s % K == K - 1 else far[s % K % n] for s in range(EPOCHS))
-        want = rows * (4 + 6 * element) + (EPOCHS + 1) * 8 * n * (n - 1) + (EPOCHS + 1) * (n - 1) * count * 6 * element
+        want = rows * (4 + 6 * element) + 2 * (EPOCHS + 1) * 24 * n * (n - 1) + (EPOCHS + 1) * (n - 1) * count * 6 * element
         _, pulled = told(n, "./" + name, SHOP, "--pull-rows", "--checkpoint", f"{name}.{n}")
         if n == 1:
             continue

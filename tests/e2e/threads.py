@@ -56,9 +56,10 @@ class Bus:
 
 
 class Rows:
-    """What n threads send rows by: copies.  elsewhere: the calls of each that other threads of theirs made."""
-    def __init__(self, n, fails_at=-1):
-        self.n, self.barrier, self.fails_at = n, threading.Barrier(n), fails_at
+    """What n threads send rows by: copies.  fails_at: numbers of calls that fail in all.  elsewhere: the calls of each that other
+    threads of theirs made."""
+    def __init__(self, n, *fails_at):
+        self.n, self.barrier, self.fails_at, self.n_calls = n, threading.Barrier(n), fails_at, 0
         self.sent, self.elsewhere, self.wrong = [None] * n, [[] for _ in range(n)], []
 
     def of(self, rank):
@@ -73,7 +74,8 @@ class Rows:
                 count += 1
                 if threading.get_ident() != home:
                     self.elsewhere[rank].append(count)
-                if count == self.fails_at:
+                self.n_calls = count
+                if count in self.fails_at:
                     return E_IO
                 self.sent[rank] = [ctypes.string_at(out[r], n_out[r]) if n_out[r] else b"" for r in range(self.n)]
                 self.barrier.wait(60)
@@ -91,18 +93,25 @@ class Rows:
         return Exchange(exchange)
 
 
+class Counters(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_int64) for name in (
+        "steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes", "peak_bytes", "eval_ns",
+        "sent_bytes", "messages", "beside_bytes", "pulled_rows")]
+
+
 class Trainer:
-    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0, rows=None):
+    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0, rows=None, in_thread=0, **options):
         self.lib, self.data, self.rank, self.bus, self.t = lib, data, rank, bus, ctypes.c_void_p()
         self.kept = bus.of(rank) if bus else Broadcast()
         self.exchange = rows.of(rank) if rows else None
         p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None, ctypes.cast(self.exchange, ctypes.c_void_p) if rows else None,
-                      0, None, rank if local else 0, local)
+                      in_thread, None, rank if local else 0, local)
         self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
-        if max_memory:
-            self.ok(lib.gnnc_trainer_set_int(self.t, b"max_memory", ctypes.c_int64(max_memory)))
+        options |= {"max_memory": max_memory} if max_memory else {}
+        for name, value in options.items():
+            self.ok(lib.gnnc_trainer_set_int(self.t, name.encode(), ctypes.c_int64(value)))
         self.ok(lib.gnnc_trainer_set_processes(self.t, ctypes.byref(p)))
 
     def load(self):
@@ -128,6 +137,11 @@ class Trainer:
     def heard(self, fn):
         self.hear = Hear(lambda _, now: fn(self, now[0]))
         self.ok(self.lib.gnnc_trainer_set_progress(self.t, self.hear, None))
+
+    def counters(self):
+        c = Counters(struct_size=ctypes.sizeof(Counters))
+        self.ok(self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c)))
+        return c
 
     def agree(self, asked):
         return self.lib.gnnc_trainer_agree(self.t, asked)
