@@ -5,7 +5,10 @@
  * right for all of them: "predict" runs over batches of pairs with the neighbours drawn for each
  * link, and "eval" judges what it gave of the whole split, its input "pred"; of queries, what it
  * gave of each with all nodes.  These neighbours depend on the link alone, so the size of batches
- * changes no result. */
+ * changes no result.
+ *
+ * Several processes share out (eval_shares.h) batches of queries, or of pairs that are scored;
+ * pairs of the whole graph are one batch, which each makes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #include "link_impl.h"
 #include "runtime/device/device.h"
 #include "runtime/sample/sample_key.h"
+#include "train_peers.h"
 
 static gnnc_status nomem(gnnc_trainer *t) {
     return rt_fail_nomem(&t->rt.err, "held-out links");
@@ -211,6 +215,11 @@ void rt_link_scores_stop(RtLinkScores *s) {
     rt_batch_step_free(&s->step);
 }
 
+/* Of n_all links with k negatives each, pair i of those of links [from, from + n): its place. */
+static int64_t place_of(int64_t n_all, int64_t k, int64_t from, int64_t n, int64_t i) {
+    return i < n ? from + i : n_all + from * k + (i - n);
+}
+
 /* Copies the pairs that belong to links [from, from + n): of `all`, which are n_all links with k
  * negatives each. *which: the place of each in `all`. */
 static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtStepEdges *all, int64_t n_all,
@@ -221,8 +230,7 @@ static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtStepEdges *all
     int32_t *at = *which = RT_NEWN(pool, int32_t, m + 1);
     *out = (RtStepEdges){.n = m};
     if (!at) return nomem(t);
-    for (int64_t i = 0; i < m; i++)
-        at[i] = (int32_t)(i < n ? from + i : n_all + from * k + (i - n));
+    for (int64_t i = 0; i < m; i++) at[i] = (int32_t)place_of(n_all, k, from, n, i);
     for (int p = 0; p < 4; p++) {
         if (!(*part[p] = RT_NEWN(pool, int32_t, m + 1))) return nomem(t);
         for (int64_t i = 0; i < m; i++) (*part[p])[i] = of[p][at[i]];
@@ -271,19 +279,73 @@ static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64
     return st;
 }
 
+/* Batches of n links, at_once in each, whose scores go to `home`. */
+typedef struct {
+    const RtStepEdges *all; /* the links with their negatives */
+    int64_t n, at_once;
+    char *home;
+} Scored;
+
+static int64_t links_from(const Scored *s, int64_t from) {
+    return s->n - from < s->at_once ? s->n - from : s->at_once;
+}
+
+static int maker_of(const gnnc_trainer *t, const Scored *s, int64_t from) {
+    return rt_eval_maker(t, from / s->at_once, (s->n + s->at_once - 1) / s->at_once);
+}
+
+/* Copies scores of batches that a process makes into the message (or, `here`, out of it); m NULL:
+ * no copy.  Their bytes. */
+static size_t copy_made(const gnnc_trainer *t, const Scored *s, int rank, char *m, bool here) {
+    size_t bytes = score_bytes(t), at = 0;
+    int64_t k = s->n ? s->all->n / s->n - 1 : 0;
+    for (int64_t from = 0; from < s->n; from += s->at_once) {
+        int64_t n = links_from(s, from);
+        if (maker_of(t, s, from) != rank) continue;
+        for (int64_t i = 0; i < n * (1 + k); i++, at += bytes) {
+            char *score = s->home + (size_t)place_of(s->n, k, from, n, i) * bytes;
+            if (m) memcpy(here ? score : m + at, here ? m + at : score, bytes);
+        }
+    }
+    return at;
+}
+
+/* All processes get the scores that each has made. */
+static gnnc_status send_scores(gnnc_trainer *t, const Scored *s) {
+    RtEvalMessage *m = &t->links->scores.message;
+    gnnc_status st = GNNC_OK;
+    for (int r = 0; r < t->processes.n; r++) {
+        bool own = r == t->processes.rank;
+        size_t n_bytes = copy_made(t, s, r, NULL, false);
+        if (!n_bytes) continue;
+        TRY(st, rt_eval_message(t, m, n_bytes));
+        if (own) copy_made(t, s, r, m->p, false);
+        TRY(st, rt_processes_broadcast(t, m->p, n_bytes, r));
+        if (!own) copy_made(t, s, r, m->p, true);
+    }
+out:
+    return st;
+}
+
 /* n links with their negatives, `at_once` links a batch. */
 static gnnc_status score(gnnc_trainer *t, const RtStepEdges *all, int64_t n, int64_t at_once,
                          void *home) {
     RtLinkBatches *b = t->links;
+    const Scored s = {all, n, at_once, home};
+    bool shared = rt_eval_is_shared(t) && home == b->scores.all && !judges_queries(t);
+    bool all_last = rt_eval_reads_last(t, b->scores.step.phase);
     gnnc_status st = GNNC_OK;
     for (int64_t from = 0; from < n && st == GNNC_OK; from += at_once) {
         int32_t *which;
-        int64_t m, some = n - from < at_once ? n - from : at_once;
+        int64_t m, some = links_from(&s, from);
+        bool made = maker_of(t, &s, from) == t->processes.rank || (all_last && from + some == n);
+        if (shared && !made) continue;
         st = score_batch(t, all, n, from, some, &which, &m);
         for (int64_t i = 0; all->cell && i < m && st == GNNC_OK; i++)
             which[i] = all->cell[which[i]];
         if (st == GNNC_OK) st = keep(t, home, which, m);
     }
+    if (st == GNNC_OK && shared) st = send_scores(t, &s);
     /* Takes room for the largest now, not in the next epoch. */
     rt_recycle_reset(&b->scores.batch.memory);
     b->scores.ran |= st == GNNC_OK;
@@ -379,7 +441,8 @@ static gnnc_status make_eval_batch(gnnc_trainer *t, RtPool *pool, int split, int
 
 /* Runs @eval over links or queries [from, from + n) of the held-out ones of a split. Links by time
  * are scored first, around neighbours that are drawn for them. */
-static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
+static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t run, int64_t from,
+                                  int64_t n) {
     RtLinkBatches *b = t->links;
     RtMinibatch *m = &b->eval;
     RtLinkScores *s = &b->scores;
@@ -393,7 +456,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t->links, m, &links, err));
     TRY(st, rt_batch_step_run(&b->test, m, !b->evaluated));
-    st = rt_batch_metrics_add(t, &b->metrics, split);
+    st = rt_batch_metrics_add(t, &b->metrics, split, run);
 out:
     return st;
 }
@@ -426,6 +489,8 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     rt_links_form form = t->program->sampling.eval_links;
     const rt_phase *encode =
         rt_phase_of(t->program, RT_PHASE_ENCODE); /* what is the same for all */
+    bool all_last = rt_eval_reads_last(t, b->test.phase) ||
+                    (b->scores.sampler && rt_eval_reads_last(t, b->scores.step.phase));
     gnnc_status st = GNNC_OK;
     if (form == RT_LINKS_NONE) return GNNC_OK;
     if (encode && (st = rt_bind_run_whole(&t->x, encode)) != GNNC_OK) return st;
@@ -434,9 +499,14 @@ static gnnc_status evaluate(gnnc_trainer *t) {
         int64_t batch = held_at_once(b, form, n);
         if (b->when && form == RT_LINKS_PAIRS)
             in_order_of_data(b->scores.placed, b->links.rel, b->held, n);
-        rt_batch_metrics_begin(t, &b->metrics, split);
-        for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
-            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch);
+        int64_t n_runs = n ? (n + batch - 1) / batch : 0;
+        bool shared = rt_eval_is_shared(t) && form == RT_LINKS_QUERIES;
+        rt_batch_metrics_begin(t, &b->metrics, split, shared ? n_runs : 0);
+        for (int64_t run = 0, from = 0; from < n && st == GNNC_OK; run++, from += batch) {
+            bool made = !shared || rt_eval_maker(t, run, n_runs) == t->processes.rank;
+            if (made || (all_last && run == n_runs - 1))
+                st = evaluate_batch(t, split, run, from, n - from < batch ? n - from : batch);
+        }
         if (st == GNNC_OK) st = rt_batch_metrics_end(t, &b->metrics, split);
     }
     rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */

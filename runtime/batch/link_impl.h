@@ -4,6 +4,7 @@
 
 #include "batch_metrics.h"
 #include "batch_step.h"
+#include "eval_shares.h"
 #include "link_batches.h"
 
 enum { RT_LINK_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
@@ -24,6 +25,7 @@ typedef struct RtLinkScores {
     void *value;           /* [E] as the whole relation was predicted; NULL = not yet */
     RtPlaced *placed;      /* room to sort the edges of a split */
     bool ran;              /* once: there is room */
+    RtEvalMessage message;
 } RtLinkScores;
 
 struct RtLinkBatches {

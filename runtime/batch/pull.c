@@ -75,6 +75,10 @@ gnnc_status rt_pulls_start(gnnc_trainer *t, RtMinibatch *m, RtPullUse use, int64
     return GNNC_OK;
 }
 
+int rt_pulls_maker(const gnnc_trainer *t, int type, int64_t row) {
+    return t->pulls->type[type].bound ? rt_pulls_owner(t->pulls, type, row) : -1;
+}
+
 /* ---- all rows -------------------------------------------------------------------------------- */
 static bool reads(const gnnc_trainer *t, const rt_phase *phase, const RtPullColumn *c) {
     int buf = t->program->columns[c->column].buf;

@@ -39,6 +39,8 @@ gnnc_status rt_pulls_start(gnnc_trainer *t, RtMinibatch *m, RtPullUse use, int64
 gnnc_status rt_pulls_wait(gnnc_trainer *t);
 /* Did what was started last come?  Its failure was told by the wait, maybe to another caller. */
 bool rt_pulls_came(const gnnc_trainer *t);
+/* The process that has a row of a type; -1: none of its columns is pulled. */
+int rt_pulls_maker(const gnnc_trainer *t, int type, int64_t row);
 /* Runs a phase on the whole data.  Where it reads columns that are pulled, all their rows come to
  * every process before it, and go behind it.  Of all processes. */
 gnnc_status rt_pulls_run_whole(gnnc_trainer *t, const rt_phase *phase);

@@ -6,6 +6,7 @@
 #include "runtime/bind/bind.h"
 #include "runtime/exec/distributed.h"
 #include "train_peers.h"
+#include "train_shares.h"
 
 /* Is the column drawn by, or a label or weight, which every process reads of all rows? */
 static bool decides(const rt_sampling *s, int column) {
@@ -178,12 +179,6 @@ static uint64_t hash_parts(const RtPulls *p) {
     return h;
 }
 
-/* Rows come before an evaluation, too: when there is one, and of which rows it is. */
-static uint64_t hash_evaluations(const RtOptions *o) {
-    uint64_t h = mix(0xcbf29ce484222325u, (uint64_t)o->eval_every);
-    return mix(mix(h, (uint64_t)o->eval_every_steps), (uint64_t)o->eval_rows);
-}
-
 /* Processes of other programs, data or evaluations would send messages that others do not wait for.
  */
 static gnnc_status agree(gnnc_trainer *t) {
@@ -198,7 +193,7 @@ static gnnc_status agree(gnnc_trainer *t) {
         own[1] = t->program->fingerprint;
         own[2] = hash_columns(t->pulls);
         own[3] = hash_parts(t->pulls);
-        own[4] = hash_evaluations(&t->options);
+        own[4] = rt_shares_evaluations(t); /* rows come before one, too */
     }
     uint64_t first[N];
     memcpy(first, own, sizeof first);

@@ -5,9 +5,11 @@
 
 #include "batch_step.h"
 #include "draw.h"
+#include "eval_shares.h"
 #include "pull.h"
 #include "runtime/device/device.h"
 #include "runtime/memory.h"
+#include "train_peers.h"
 
 enum { PREDICT, EMBED, N_STEPS };
 
@@ -26,6 +28,7 @@ typedef struct RtRowBatches {
     int judged;   /* buffer: what "eval" reads of all rows; -1 = nothing */
     void **value; /* [n_bufs] all rows of an output that was asked for; NULL = not yet */
     bool ran;     /* once: there is room */
+    RtEvalMessage message;
 } RtRowBatches;
 
 enum { N_SPLITS = 3 };
@@ -215,10 +218,79 @@ static void end(RtRowBatches *b, gnnc_status st) {
     b->ran |= st == GNNC_OK;
 }
 
+/* ---- evaluation, which processes may share out ------------------------------------------ */
+/* The process that makes the batch of the n rows that begins at `from`: which has the first of
+ * them, where rows are pulled. */
+static int maker_of(const gnnc_trainer *t, int64_t from, int64_t n) {
+    const RtRowBatches *b = t->rows;
+    int owner = t->pulls ? rt_pulls_maker(t, b->type, b->row[from]) : -1;
+    if (owner >= 0) return owner;
+    return rt_eval_maker(t, from / b->batch, (n + b->batch - 1) / b->batch);
+}
+
+static bool makes(const gnnc_trainer *t, int rank, int64_t from, int64_t n) {
+    const RtRowBatches *b = t->rows;
+    if (maker_of(t, from, n) == rank) return true;
+    return from + b->batch >= n && rt_eval_reads_last(t, b->step[PREDICT].phase);
+}
+
+static int64_t count_batches(const gnnc_trainer *t, int rank, int64_t n) {
+    int64_t k = 0;
+    for (int64_t from = 0; from < n; from += t->rows->batch) k += makes(t, rank, from, n);
+    return k;
+}
+
+/* Those that make fewer batches than another one send rows for its last ones. */
+static gnnc_status send_rows_for_others(gnnc_trainer *t, int64_t n) {
+    int64_t most = 0;
+    gnnc_status st = GNNC_OK;
+    for (int r = 0; r < t->processes.n; r++) {
+        int64_t k = count_batches(t, r, n);
+        if (k > most) most = k;
+    }
+    for (int64_t i = count_batches(t, t->processes.rank, n); i < most && st == GNNC_OK; i++)
+        st = rt_pulls_batch(t, NULL, RT_PULL_ROWS, t->progress.step);
+    return st;
+}
+
+/* Copies the predictions of rows whose batches a process makes into the message (or, `here`, out of
+ * it to what "eval" reads); m NULL: no copy.  Their bytes. */
+static size_t copy_made(gnnc_trainer *t, int rank, int64_t n, size_t bytes, char *m, bool here) {
+    const RtRowBatches *b = t->rows;
+    size_t at = 0;
+    for (int64_t from = 0; from < n; from += b->batch) {
+        if (maker_of(t, from, n) != rank) continue;
+        for (int64_t i = from; i < from + batch_at(b, from, n); i++, at += bytes) {
+            char *judged = (char *)t->x.buf[b->judged] + (size_t)b->row[i] * bytes;
+            if (m) memcpy(here ? judged : m + at, here ? m + at : judged, bytes);
+        }
+    }
+    return at;
+}
+
+/* All processes get the predictions of the n rows. */
+static gnnc_status send_judged(gnnc_trainer *t, int pred, int64_t n) {
+    RtRowBatches *b = t->rows;
+    size_t bytes = row_bytes(t, t->x.n, pred);
+    gnnc_status st = GNNC_OK;
+    for (int r = 0; r < t->processes.n; r++) {
+        bool own = r == t->processes.rank;
+        size_t n_bytes = copy_made(t, r, n, bytes, NULL, false);
+        if (!n_bytes) continue;
+        TRY(st, rt_eval_message(t, &b->message, n_bytes));
+        if (own) copy_made(t, r, n, bytes, b->message.p, false);
+        TRY(st, rt_processes_broadcast(t, b->message.p, n_bytes, r));
+        if (!own) copy_made(t, r, n, bytes, b->message.p, true);
+    }
+out:
+    return st;
+}
+
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     RtRowBatches *b = t->rows;
     RtBatchStep *step = &b->step[PREDICT];
     int pred = rt_buf_find(t->program, RT_BUF_OUTPUT, "pred");
+    bool shared = rt_eval_is_shared(t);
     int64_t n = 0;
     gnnc_status st = GNNC_OK;
     for (int split = 1; split <= N_SPLITS && b->judged >= 0; split++)
@@ -226,9 +298,12 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     st = rt_device_upload_row_ids(&t->x, b->row, n);
     for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
         int64_t k = batch_at(b, from, n);
+        if (shared && !makes(t, t->processes.rank, from, n)) continue;
         st = run_batch(t, step, from, k);
         if (st == GNNC_OK) st = judge_later(t, pred, from, k);
     }
+    if (st == GNNC_OK && shared && t->pulls) st = send_rows_for_others(t, n);
+    if (st == GNNC_OK && shared && n) st = send_judged(t, pred, n);
     end(b, st);
     return st == GNNC_OK ? rt_phase_run(&t->x, eval) : st;
 }

@@ -28,7 +28,8 @@ void rt_row_batches_stop(gnnc_trainer *t);
 /* Once columns are bound: with the option eval_rows, others than so many rows of each split are in
  * none for "eval". */
 gnnc_status rt_row_batches_limit_judged(gnnc_trainer *t);
-/* Runs "eval", over what "predict" gives of the labelled rows of all splits. */
+/* Runs "eval", over what "predict" gives of the labelled rows of all splits: of batches that
+ * several processes share out (eval_shares.h). */
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
 /* Runs "eval", over these predictions of all rows; the trainer has such batches and no device. */
 gnnc_status rt_row_batches_judge(gnnc_trainer *t, const rt_phase *eval, const float *values);

@@ -170,6 +170,15 @@ static uint64_t hash_vars(gnnc_trainer *t) {
     return h;
 }
 
+uint64_t rt_shares_evaluations(const gnnc_trainer *t) {
+    const RtOptions *o = &t->options;
+    const int64_t number[] = {o->eval_every, o->eval_every_steps, o->eval_rows};
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        h = (h ^ (uint64_t)number[i]) * 0x100000001b3u;
+    return h;
+}
+
 /* Processes of two programs, of two copies of the data or of two seeds would learn nonsense, and
  * those of two kinds of processor part by the last bits of each update. */
 gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
@@ -187,6 +196,8 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "fan-out",
                                        "way to add up sums (reduce_fast)",
                                        "kind of GPU",
+                                       "schedule of evaluations (eval_every, eval_every_steps, "
+                                       "eval_rows)",
                                        "file of parameters"};
     enum { N = sizeof what / sizeof *what };
     if (t->processes.n < 2) return GNNC_OK;
@@ -210,6 +221,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
                                  (uint64_t)t->options.reduce_fast,
                                  d ? d->ops->kind(d) : 0,
+                                 t->shares ? rt_shares_evaluations(t) : 0,
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);

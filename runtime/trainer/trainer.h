@@ -101,6 +101,7 @@ struct gnnc_trainer {
     struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
     gnnc_processes processes;    /* that train together; n = 0: nobody has told of any */
     bool agreed;                 /* .. and share rows: they train the same */
+    bool in_epoch;               /* a call that all of them make is under way */
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
     struct RtPulls *pulls;       /* pull.h; NULL = this process reads all rows itself */
     struct RtWeightsFile *given; /* weights that came before the data; NULL = none */

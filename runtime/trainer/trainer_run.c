@@ -407,6 +407,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     rt_trainer_begin(t);
     begin_telling(t);
     t->rt.stop = &t->stop;
+    t->in_epoch = true;
     const rt_phase *train = NULL;
     int64_t e = t->progress.epoch;
     double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);
@@ -429,6 +430,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     TRY(st, check_loss(t)); /* what diverged is never kept */
     keep_if_best(t, 0);
 out:
+    t->in_epoch = false;
     if (st != GNNC_OK && st != GNNC_E_STOPPED) rt_shares_lose(t);
     return st;
 }
