@@ -15,6 +15,7 @@
 #include "runtime/contract.h"
 #include "runtime/device/device.h"
 #include "link_batches.h"
+#include "part_seeds.h"
 #include "pull.h"
 #include "row_batches.h"
 #include "runtime/sample/sample.h"
@@ -34,6 +35,7 @@ typedef struct RtBatches {
     RtParts parts; /* graphs or clusters */
     int64_t batch; /* seeds of a batch */
     int64_t n_seeds, n_batches;
+    RtPartSeeds *by_part;  /* each batch has seeds of one part of the data; NULL = of any */
     int64_t *n_learned;    /* [n_batches] rows that count in the loss */
     int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
     double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
@@ -84,10 +86,37 @@ static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
+/* Why seeds cannot be drawn by part; NULL: they can. */
+static const char *lacks_parts(const gnnc_trainer *t, const RtTable *table) {
+    if (t->links) return "its seeds are links";
+    if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) return "its batches are clusters";
+    if (!table->n_parts) return "the data are not in parts (gnnc partition)";
+    if (table->n_parts < t->processes.n)
+        return "the data have fewer parts than there are processes";
+    return NULL;
+}
+
+/* With option seeds_by_part: batches of the seeds of one part each. */
+static gnnc_status make_by_part(gnnc_trainer *t, RtBatches *b, const RtTable *table) {
+    const char *why = t->options.seeds_by_part ? lacks_parts(t, table) : NULL;
+    if (why)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "seeds cannot be drawn by part (seeds_by_part): %s", why);
+    if (!t->options.seeds_by_part || !b->n_seeds) return GNNC_OK;
+    if (!(b->by_part = RT_NEW(&t->rt.pool, RtPartSeeds))) return nomem(t);
+    gnnc_status st = rt_part_seeds_make(&t->rt.pool, table, b->seed, b->n_seeds, b->batch,
+                                        t->program->sampling.drop_last, b->by_part, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    b->n_batches = b->by_part->n_batches;
+    b->batch = rt_part_seeds_most(b->by_part);
+    return GNNC_OK;
+}
+
 /* Seeds that training draws batches around: labelled rows of the training split, graphs, or
  * clusters. */
 static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
+    if (t->links && t->options.seeds_by_part) return make_by_part(t, b, NULL);
     if (t->links) return make_link_seeds(t, b);
     const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
     bool clusters = s->seeds == RT_SEEDS_CLUSTERS;
@@ -106,11 +135,13 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     if (b->batch > b->n_seeds && learns) b->batch = b->n_seeds;
     b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
     b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
-    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);
-    if (!b->seed || !b->order || !b->n_learned) return nomem(t);
+    if (!b->seed || !b->order) return nomem(t);
     for (int64_t i = 0; clusters && i < b->n_seeds; i++) b->seed[i] = (int32_t)i;
     if (!clusters) rt_rows_of_split(t, RT_SPLIT_TRAIN, b->seed);
-    return GNNC_OK;
+    gnnc_status st = make_by_part(t, b, t->rt.bound->table[rows - t->program->spaces]);
+    if (st != GNNC_OK) return st;
+    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);
+    return b->n_learned ? GNNC_OK : nomem(t);
 }
 
 /* ---- who draws -------- */
@@ -203,14 +234,20 @@ static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const
     return rt_minibatch_bind(&b->slot[slot], &t->x, &b->source.map, err);
 }
 
+/* Where the seeds of a batch are in the epoch's order: *n from the result on. */
+static int64_t seeds_of(const RtBatches *b, int64_t batch, int64_t *n) {
+    if (b->by_part) return rt_part_seeds_of(b->by_part, batch, n);
+    int64_t from = batch * b->batch, left = b->n_seeds - from;
+    *n = left < b->batch ? left : b->batch;
+    return from;
+}
+
 /* Prepares a batch of the run in a slot, by a worker of the pipeline: number `index` of those that
  * this process makes. */
 static gnnc_status prepare(void *user, int worker, int64_t index, int slot, RtError *err) {
     gnnc_trainer *t = user;
     RtBatches *b = t->batches;
-    int64_t number = b->mine[index];
-    int64_t from = number * b->batch, left = b->n_seeds - from;
-    int64_t n = left < b->batch ? left : b->batch;
+    int64_t number = b->mine[index], n, from = seeds_of(b, number, &n);
     RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
     gnnc_status st = fill(t, worker, &at, b->order + from, n, slot, err);
     bool clusters = t->program->sampling.seeds == RT_SEEDS_CLUSTERS;
@@ -284,6 +321,17 @@ out:
     return st;
 }
 
+/* A batch of a part is made by the process that has the part. */
+static gnnc_status give_to_owners(gnnc_trainer *t, const RtBatches *b) {
+    int64_t n = t->processes.n;
+    int32_t *maker = RT_NEWN(&t->rt.pool, int32_t, b->n_batches + 1);
+    if (!maker) return nomem(t);
+    for (int64_t i = 0; i < b->n_batches; i++)
+        maker[i] = (int32_t)(((b->by_part->part[i] + 1) * n - 1) / b->by_part->n_parts);
+    rt_shares_give(t, maker, b->n_batches);
+    return GNNC_OK;
+}
+
 gnnc_status rt_batches_start(gnnc_trainer *t) {
     bool trains = rt_phase_of(t->program, RT_PHASE_TRAIN) != NULL;
     if (trains && !t->program->sampling.batch && t->processes.n) return rt_shares_start(t);
@@ -314,7 +362,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     TRY(st, rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err));
-    if (t->processes.n) st = rt_shares_start(t);
+    if (t->processes.n) TRY(st, rt_shares_start(t));
+    if (t->shares && b->by_part) st = give_to_owners(t, b);
 out:
     return st;
 }
@@ -391,7 +440,10 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     rt_pipeline_begin(b->pipeline, 0, 0); /* nobody reads the order any more */
     if (b->first_epoch < 0) b->first_epoch = epoch;
     memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
-    rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
+    if (b->by_part)
+        rt_part_seeds_shuffle(b->by_part, (uint64_t)t->options.seed, (uint64_t)epoch, b->order);
+    else
+        rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
     b->epoch = epoch;
     b->next = b->turn = first;
     b->ahead = false;
@@ -543,7 +595,7 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
     rt_sampling s = t->program->sampling;
     const RtBatches *b = t->batches;
     const unsigned has = (t->links ? OF_LINKS : 0) | (b->draws ? OF_DRAWN : 0);
-    s.batch = b->batch; /* the trainer's option may be another */
+    s.batch = b->by_part ? b->by_part->batch : b->batch; /* the option may be another */
     char *text = rt_pool_printf(pool, "seeds=%s", rt_seeds_words.word[s.seeds]);
     for (size_t i = 0; text && i < sizeof SETTINGS / sizeof *SETTINGS; i++) {
         const void *at = (const char *)&s + SETTINGS[i].offset;
@@ -556,6 +608,7 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
                                   SETTINGS[i].kind == A_INT ? *(const int64_t *)at
                                                             : *(const bool *)at);
     }
+    if (text && b->by_part) text = rt_pool_printf(pool, "%s parts=%d", text, b->by_part->n_parts);
     if (!text || !b->draws) return text;
     text = rt_pool_printf(pool, "%s fanout=", text);
     for (int i = 0; text && i < s.n_hops * b->source.map.n_rels; i++)

@@ -25,15 +25,17 @@ struct RtShares {
     int64_t k;
     int counter; /* buffer of the steps since the last update */
     RtSums sums;
-    size_t slot_bytes;   /* a Head and, where they go through the host, the sums' numbers */
-    char *slot;          /* [k - 1][slot_bytes] of the steps since the last update; a Head */
-    int64_t from, to;    /* steps whose slots nobody has added yet */
-    int64_t heard;       /* the first of them whose Head has not come */
-    bool last_waits;     /* a device's loss of the last step is on its way to that Head */
-    int64_t asked;       /* by this process; 0 = nothing */
-    int64_t known, told; /* by any: it came with a step; the update is done in all */
-    bool agreed;         /* all train the same model on the same data */
-    bool lost;           /* a step or what it sends failed: others may be gone */
+    size_t slot_bytes;    /* a Head and, where they go through the host, the sums' numbers */
+    char *slot;           /* [k - 1][slot_bytes] of the steps since the last update; a Head */
+    int64_t from, to;     /* steps whose slots nobody has added yet */
+    int64_t heard;        /* the first of them whose Head has not come */
+    bool last_waits;      /* a device's loss of the last step is on its way to that Head */
+    int64_t asked;        /* by this process; 0 = nothing */
+    int64_t known, told;  /* by any: it came with a step; the update is done in all */
+    bool agreed;          /* all train the same model on the same data */
+    bool lost;            /* a step or what it sends failed: others may be gone */
+    const int32_t *maker; /* [n_batches] of an epoch: who makes it; NULL = they do by turns */
+    int64_t n_batches;
 };
 
 static int64_t place_of(const RtShares *s, int64_t step) {
@@ -41,7 +43,14 @@ static int64_t place_of(const RtShares *s, int64_t step) {
 }
 
 static int maker_of(const gnnc_trainer *t, int64_t step) {
-    return (int)(place_of(t->shares, step) % t->processes.n);
+    const RtShares *s = t->shares;
+    if (s->maker) return s->maker[step % s->n_batches];
+    return (int)(place_of(s, step) % t->processes.n);
+}
+
+void rt_shares_give(gnnc_trainer *t, const int32_t *maker, int64_t n_batches) {
+    t->shares->maker = maker;
+    t->shares->n_batches = n_batches;
 }
 
 static bool is_last(const RtShares *s, int64_t step) {
@@ -53,10 +62,22 @@ bool rt_shares_mine(const gnnc_trainer *t, int64_t step) {
     return !s || is_last(s, step) || maker_of(t, step) == t->processes.rank;
 }
 
+/* Is a step made by who makes one of those from `from` on? */
+static bool makes_another(const gnnc_trainer *t, int64_t from, int64_t step) {
+    int64_t before = from;
+    while (before < step && maker_of(t, before) != maker_of(t, step)) before++;
+    return before < step;
+}
+
 int64_t rt_shares_turn(const gnnc_trainer *t, int64_t step) {
     const RtShares *s = t->shares;
     int64_t n = t->processes.n, place = place_of(s, step), end = (place / n + 1) * n;
     if (place == s->k - 1) return step + 1;
+    if (s->maker) {
+        end = step + 1;
+        while (!is_last(s, end) && !makes_another(t, step, end)) end++;
+        return end;
+    }
     return step - place + (end < s->k - 1 ? end : s->k - 1);
 }
 
@@ -196,6 +217,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "fan-out",
                                        "way to add up sums (reduce_fast)",
                                        "kind of GPU",
+                                       "way to take seeds (seeds_by_part)",
                                        "schedule of evaluations (eval_every, eval_every_steps, "
                                        "eval_rows)",
                                        "file of parameters"};
@@ -221,6 +243,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
                                  (uint64_t)t->options.reduce_fast,
                                  d ? d->ops->kind(d) : 0,
+                                 (uint64_t)t->options.seeds_by_part,
                                  t->shares ? rt_shares_evaluations(t) : 0,
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);

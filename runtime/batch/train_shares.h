@@ -17,6 +17,9 @@ gnnc_status rt_shares_start(gnnc_trainer *t);
 void rt_shares_stop(gnnc_trainer *t);
 /* Steps go on from other variables than these steps have made. */
 void rt_shares_forget(gnnc_trainer *t);
+/* Of each batch of an epoch the process that makes it, but for an update's last: else they make the
+ * steps of an update by turns. */
+void rt_shares_give(gnnc_trainer *t, const int32_t *maker, int64_t n_batches);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
 /* The step behind those that processes make at the same time as `step`: each makes one at most. */

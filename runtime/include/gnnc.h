@@ -391,8 +391,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
  * weight_decay, batch, fanout, tf32) stand here as 0 or "".  Results depend on epochs, eval_every,
- * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay; their last bits may on
- * tf32, amx, variant, device, group_products, reduce_fast; on nothing else.
+ * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay, seeds_by_part; their
+ * last bits may on tf32, amx, variant, device, group_products, reduce_fast; on nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
@@ -429,6 +429,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
     INT(reduce_fast, 0, 0, 1,                                                                      \
         "processes that share rows: sums by all_reduce; bits depend on how many they are")         \
+    INT(seeds_by_part, 0, 0, 1,                                                                    \
+        "data in parts: the rows that a batch learns from are of one part")                        \
     INT(pull_rows, 0, 0, 1,                                                                        \
         "processes that share steps: features of other processes' parts come from these")          \
     INT(pull_cache, 0, 0, INT64_MAX,                                                               \
@@ -473,6 +475,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                them
  *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
  *                table has a time of which the model says nothing
+ *   seeds_by_part of mini-batches: parts take turns, and a process makes the batches of its own.
+ *                GNNC_E_STATE: data in no parts, or in fewer than processes; seeds that are links,
+ *                or clusters
  *   pull_rows    of data in parts, on the cpu: a process reads and checks its parts' rows alone of
  *                the float columns that batches read; all evaluate, predict and embed together.
  *                GNNC_E_STATE: fewer parts than processes, no `exchange`, a model that scores links

@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     check_times: int
     amx: int
     reduce_fast: int
+    seeds_by_part: int
     pull_rows: int
     pull_cache: int
     tf32: int

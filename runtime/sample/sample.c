@@ -357,7 +357,12 @@ gnnc_status rt_sample_nodes(RtSampler *s, const RtSampleAt *at, const RtSeeds *s
 }
 
 void rt_sample_shuffle(uint64_t seed, uint64_t epoch, int32_t *order, int64_t n) {
-    uint64_t state = rt_draw_state(rt_draw_key(seed, epoch, 0, RT_DRAW_ORDER), 0, 0);
+    rt_sample_shuffle_part(seed, epoch, 0, order, n);
+}
+
+void rt_sample_shuffle_part(uint64_t seed, uint64_t epoch, uint32_t part, int32_t *order,
+                            int64_t n) {
+    uint64_t state = rt_draw_state(rt_draw_key(seed, epoch, 0, RT_DRAW_ORDER), part, 0);
     for (int64_t i = n; i-- > 1;) {
         int64_t k = rt_draw_below(state, (uint64_t)i, i + 1);
         int32_t swap = order[i];

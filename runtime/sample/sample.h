@@ -147,6 +147,9 @@ gnnc_status rt_sample_parts(RtSampler *s, const RtSampleAt *at, const RtParts *p
 /* Seeds of an epoch in random order: permutes order[0..n), a function of what it holds,
  * (seed, epoch). Fisher and Yates. */
 void rt_sample_shuffle(uint64_t seed, uint64_t epoch, int32_t *order, int64_t n);
+/* .. of one of several lists, each in its own order. */
+void rt_sample_shuffle_part(uint64_t seed, uint64_t epoch, uint32_t part, int32_t *order,
+                            int64_t n);
 
 /* Parts of about equal size with few edges between (Chiang et al., KDD 2019), by METIS
  * (Karypis and Kumar, 1998); part [n_types][n].  E_STATE: built without METIS. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Processes that pull rows of features (pull_rows), as threads of this one: an exchange or broadcast that fails in all of them is
 told once, and they go on to the same bits; who is elsewhere, or has rows of another form, is told so in a line; rows that stay
-take no more memory than max_memory allows.
+take no more memory than max_memory allows; and seeds by part (seeds_by_part), by which fewer rows come.
 usage: pull_faults.py GNNC TOP.  Prints `N passed, N failed`."""
 import array
 import ctypes
@@ -193,6 +193,53 @@ check("rows in another type", said[1] == (E_STATE, f"user.x: rank 1 has {WIDTH} 
 said = tried(lambda rank: NONE if rank else DATA)
 check("rows of another width", said[1] == (E_STATE, "place.v: rank 1 has 0 numbers of F32 in a row, rank 0 3 of F32"), said)
 
+
+# ---- seeds by part --------------------------------------------------------------------------------------------------
+def pulled(t):
+    """How many rows came for batches of all epochs; what is left is now.RANK."""
+    t.ok(t.load())
+    t.epochs(EPOCHS)
+    t.save(f"now.{t.rank}")
+    return t.counters().pulled_rows
+
+
+def part_way(t):
+    t.ok(t.load())
+    t.steps(7)
+    t.save(f"part.{t.rank}")
+
+
+def goes_on(t):
+    t.ok(t.load())
+    st = lib.gnnc_trainer_resume(t.t, b"part.0")
+    if st:
+        return st, t.error()
+    while lib.gnnc_trainer_epochs_done(t.t) < EPOCHS:
+        t.epochs(1)
+    t.save(f"now.{t.rank}")
+    return st
+
+
+PARTS = data("parts", 240, WIDTH, 3, 4, near=True)
+together(pulled, PARTS, 1)
+of_any = bytes_of("now.0")
+together(pulled, PARTS, 1, seeds_by_part=1)
+of_part = bytes_of("now.0")
+check("batches of one part are other ones", of_part != of_any)
+for n in (2, 3, 4):
+    far = sum(together(pulled, PARTS, n))
+    near = sum(together(pulled, PARTS, n, seeds_by_part=1))
+    check(f"{n} processes, seeds by part: the same", all(bytes_of(f"now.{rank}") == of_part for rank in range(n)))
+    check(f"{n} processes, seeds by part: fewer rows come", 0 < near < 0.7 * far, (near, far))
+together(part_way, PARTS, 3, seeds_by_part=1)
+check("gone on with in another number", together(goes_on, PARTS, 2, seeds_by_part=1) == [0, 0] and bytes_of("now.0") == of_part == bytes_of("now.1"))
+said = together(goes_on, PARTS, 1)
+check("with seeds of any part", said[0][0] != 0 and "way to make batches" in said[0][1], said)
+for of, n, why in (("some", 1, "the data are not in parts (gnnc partition)"), (DATA, 3, "the data have fewer parts than there are processes")):
+    said = together(lambda t: (t.load(), t.error()), of, n, seeds_by_part=1, pull_rows=0)
+    check(f"refused: {why}", all(x == (E_STATE, f"seeds cannot be drawn by part (seeds_by_part): {why}") for x in said), said)
+said = together(lambda t: (t.load() or lib.gnnc_trainer_step(t.t), t.error()), DATA, 2, seeds_by_part=lambda rank: rank, pull_rows=0)
+check("another way to take seeds", said[1][0] == E_STATE and "rank 1 trains with another way to take seeds (seeds_by_part)" in said[1][1], said)
 
 # ---- rows that stay, and memory --------------------------------------------------------------------------------------
 class Memory(ctypes.Structure):
