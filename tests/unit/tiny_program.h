@@ -319,16 +319,15 @@ static gnnc_status tiny_embed(RtExec *x) {
 }
 
 static const rt_phase tiny_phases[] = {
-    {"load", RT_PHASE_LOAD, false, 4, tiny_load, NULL, false, 3, 0, NULL, NULL, 0, NULL, NULL,
-     NULL},
-    {"train", RT_PHASE_TRAIN, false, 4, tiny_train, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
-     NULL},
-    {"eval", RT_PHASE_EVAL, false, 3, tiny_eval, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
-     NULL},
-    {"predict", RT_PHASE_PREDICT, false, 1, tiny_predict, NULL, false, 1, 0, NULL, NULL, 0, NULL,
-     NULL, NULL},
-    {"embed", RT_PHASE_EMBED, false, 1, tiny_embed, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
-     NULL},
+    {.name = "load", .kind = RT_PHASE_LOAD, .n_steps = 4, .run = tiny_load, .n_kernels = 3},
+    {.name = "train", .kind = RT_PHASE_TRAIN, .n_steps = 4, .run = tiny_train, .n_kernels = 1},
+    {.name = "eval", .kind = RT_PHASE_EVAL, .n_steps = 3, .run = tiny_eval, .n_kernels = 1},
+    {.name = "predict",
+     .kind = RT_PHASE_PREDICT,
+     .n_steps = 1,
+     .run = tiny_predict,
+     .n_kernels = 1},
+    {.name = "embed", .kind = RT_PHASE_EMBED, .n_steps = 1, .run = tiny_embed, .n_kernels = 1},
 };
 static const char *const tiny_metrics[] = {"mae"};
 
