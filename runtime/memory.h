@@ -27,8 +27,8 @@ RtMemoryLimit rt_memory_limit(size_t have);
 gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemoryLimit most,
                              const char *hint);
 
-/* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
- * lie where other phases work. */
+/* Does output b pass when another phase runs?  Predictions, embeddings and what a step on a batch
+ * gives are read at once, and lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);
 /* Is it a variable that a model's memory has (model_lend.c)? */
 bool rt_memory_is_borrowed(const RtExec *x, int b);

@@ -4,8 +4,9 @@
 bool rt_memory_passes(const rt_program *p, int b) {
     const rt_buf *buf = &p->bufs[b];
     if (buf->kind != RT_BUF_OUTPUT || buf->rank == 0) return false;
-    rt_phase_kind phase = p->phases[buf->phase].kind;
-    return phase != RT_PHASE_LOAD && phase != RT_PHASE_TRAIN;
+    const rt_phase *phase = &p->phases[buf->phase];
+    if (phase->kind == RT_PHASE_TRAIN) return phase->batches;
+    return phase->kind != RT_PHASE_LOAD;
 }
 
 bool rt_memory_is_temp(const rt_program *p, int b) {

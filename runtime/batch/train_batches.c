@@ -44,6 +44,7 @@ typedef struct RtBatches {
     int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
     int64_t *mine;         /* [n_batches] its batches that this process makes, in order */
     int held;              /* the slot of the one that was taken */
+    bool gave;             /* the last step was this process's, on that slot */
     int64_t turn;          /* pulled rows: batches before it are made, or at the same time now .. */
     bool ahead;            /* .. and rows of this process's next one were asked for: */
     int next_held;         /* it is in this slot; -1: it has none in the next turn */
@@ -531,6 +532,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     if (!b->warm) TRY(st, warm_up(t, b));
     if (b->epoch != epoch || (b->next != batch && b->again != batch)) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
+    b->gave = false;
     if (t->pulls) b->again = batch;
     if (!t->pulls && mine) TRY(st, take(t, &b->held));
     if (t->shares) TRY(st, rt_shares_begin(t));
@@ -545,6 +547,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
         TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
     b->again = -1;
+    b->gave = mine;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:
     if (st != GNNC_OK && t->shares) rt_shares_undo(t);
@@ -553,6 +556,11 @@ out:
 }
 
 /* ---- what others ask -------- */
+RtExec *rt_batches_last(const gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    return b && b->gave ? &b->slot[b->held].x : NULL;
+}
+
 int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
     int64_t n = t->batches ? t->batches->n_batches : 1;
     return n ? n : 1; /* one that cannot be */

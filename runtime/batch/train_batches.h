@@ -20,6 +20,9 @@ gnnc_status rt_batches_run(gnnc_trainer *t);
 gnnc_status rt_batches_settle(gnnc_trainer *t);
 /* What is made ahead is for nothing: training goes on elsewhere, maybe by another seed. */
 void rt_batches_forget(gnnc_trainer *t);
+/* What the last step ran on, with its values until the next step; NULL: there was none, it failed,
+ * or another process made it. */
+RtExec *rt_batches_last(const gnnc_trainer *t);
 /* Steps of an epoch: 1 where the whole graph is one. */
 int64_t rt_batches_per_epoch(const gnnc_trainer *t);
 /* Sizes that a phase has had at most: of batches, or the data's. */

@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
+#include "runtime/batch/train_batches.h"
 #include "runtime/batch/train_shares.h"
 #include "runtime/device/device.h"
 #include "trainer.h"
@@ -21,6 +22,18 @@ static int find_output(const gnnc_trainer *t, const char *name) {
     return found;
 }
 
+/* Where the values of output b lie: in the last step's batch, or with the trainer's data.  NULL:
+ * they are gone. */
+static RtExec *holder_of(gnnc_trainer *t, int b) {
+    const rt_phase *phase = &t->program->phases[t->program->bufs[b].phase];
+    bool is_last = t->last_phase == t->program->bufs[b].phase;
+    if (!rt_memory_passes(t->program, b)) return &t->x;
+    if (phase->kind != RT_PHASE_TRAIN) return is_last ? &t->x : NULL;
+    /* On a device, one batch's memory serves all phases that run over batches. */
+    bool over = t->rt.device && !is_last && (t->rows || t->links);
+    return over ? NULL : rt_batches_last(t);
+}
+
 /* Finds the values of output b on the host, with its shape: of batches of rows, of links, or of the
  * buffer itself. */
 static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, int64_t *dim) {
@@ -30,17 +43,19 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
     int64_t n_rows;
     const void *rows = rt_row_batches_value(t, b, &n_rows);
     if (!rows) rows = rt_link_batches_value(t, b, &n_rows);
-    if (rt_memory_passes(t->program, b) && t->last_phase != buf->phase)
+    RtExec *x = holder_of(t, b);
+    if (!x)
         return rt_fail(
             &t->rt.err, GNNC_E_STATE,
             "output '%s' is gone: another phase ran, or one failed, since it was computed",
             buf->io_name);
-    t->program->buf_shape(b, t->x.n, dim);
+    t->program->buf_shape(b, x->n, dim);
     *rank = buf->rank;
-    *data = rows ? rows : t->x.buf[b];
+    *data = rows ? rows : x->buf[b];
     if (rows) *dim = n_rows;
     t->rt.count.read_backs++;
-    return rows ? GNNC_OK : rt_pull(&t->x, b);
+    if (rows) return GNNC_OK;
+    return x == &t->x ? rt_pull(x, b) : rt_device_batch_pull(x, b);
 }
 
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
