@@ -109,6 +109,8 @@ static const char *lacks(const gnnc_trainer *t) {
     if (p->recipe.accumulate < 2) return "'accumulate n' says how many steps they share";
     if (t->options.reduce_fast)
         return "'reduce_fast' is for shared rows, its processes share steps";
+    if (t->options.stale_halos)
+        return "'stale_halos' is for shared rows, its processes share steps";
     for (int i = 0; i < p->n_vars; i++) {
         if (p->vars[i].kind == RT_VAR_STATE && p->vars[i].assigned && p->vars[i].keeps == 0)
             return "a layer has state that steps change by more than a factor and a sum";
@@ -216,6 +218,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "value of a model's option",
                                        "fan-out",
                                        "way to add up sums (reduce_fast)",
+                                       "age of shared rows (stale_halos)",
                                        "kind of GPU",
                                        "way to take seeds (seeds_by_part)",
                                        "schedule of evaluations (eval_every, eval_every_steps, "
@@ -242,6 +245,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  rt_model_options_hash(t),
                                  t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
                                  (uint64_t)t->options.reduce_fast,
+                                 (uint64_t)t->options.stale_halos,
                                  d ? d->ops->kind(d) : 0,
                                  (uint64_t)t->options.seeds_by_part,
                                  t->shares ? rt_shares_evaluations(t) : 0,

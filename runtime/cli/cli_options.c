@@ -73,6 +73,7 @@ const RtCliOption rt_cli_options[] = {
           "processes that share rows: ordered sums, of the same bits in any number of processes; "
           "fast: MPI's, whose bits depend on it",
           {0, 0}, {1, 0}),
+    OWN("--stale-halos", "N", "stale_halos", NULL),
     SET("--seeds-by-part", "seeds_by_part", 1, NULL),
     SET("--pull-rows", "pull_rows", 1, NULL),
     BYTES("--pull-cache", "pull_cache",

@@ -70,8 +70,7 @@ static uint8_t *find_needs(RtExec *x, const rt_exchange_step *e) {
 }
 
 /* ---- the exchange --------------------------------------------------------------------------- */
-/* Writes the rows that came to their place. */
-static gnnc_status put_rows(RtExec *x, const RtArrival *a) {
+gnnc_status rt_arrival_put(RtExec *x, const RtArrival *a) {
     if (x->rt->device)
         return rt_device_rows_do(x, (RtRowsOp){RT_ROWS_PUT, a->n, (int64_t)a->row_bytes}, a->buf,
                                  a->in, a->row);
@@ -119,7 +118,7 @@ gnnc_status rt_beside_exchange(RtExec *x, int i, RtMessages *m, const RtArrival 
     const uint8_t *needs = needs_of(x, i, m);
     if (!needs) {
         gnnc_status st = rt_dist_exchange(x, "rows", m);
-        return st == GNNC_OK ? put_rows(x, a) : st;
+        return st == GNNC_OK ? rt_arrival_put(x, a) : st;
     }
     RtBeside *b = x->rt->dist->beside;
     Pending *p = &b->now[b->n++];
@@ -145,7 +144,7 @@ gnnc_status rt_beside_end(RtExec *x) {
     gnnc_status st = b->thread ? rt_background_wait(b->thread) : GNNC_OK;
     for (int i = 0; i < b->n && st == GNNC_OK; i++) {
         if (!b->thread) st = rt_device_rows_arrive(x, i, &b->now[i].messages);
-        if (st == GNNC_OK) st = put_rows(x, &b->now[i].arrival);
+        if (st == GNNC_OK) st = rt_arrival_put(x, &b->now[i].arrival);
     }
     b->n = 0;
     return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "rows", st);

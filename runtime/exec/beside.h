@@ -13,6 +13,8 @@ typedef struct {
     int64_t n;
     size_t row_bytes;
 } RtArrival;
+/* Writes the rows to their place. */
+gnnc_status rt_arrival_put(RtExec *x, const RtArrival *a);
 
 /* Exchange i of the program: sends and receives all of m, then writes the rows of `a` to their
  * place.  Where it has something beside it, and that is worth it, it goes on when this returns,

@@ -116,7 +116,7 @@ static gnnc_status check_parts(RtExec *x, const RtDist *o) {
                    dir, o->n, o->n_parts, o->n_parts == 1 ? "" : "s");
 }
 
-gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t stale_halos) {
     RtPool *pool = &x->rt->pool;
     if (!x->program->by_parts) return GNNC_OK;
     bool several = p && p->n > 1;
@@ -127,6 +127,8 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
                   .processes = several ? p : NULL,
                   .pool = pool,
                   .fast = fast,
+                  .stale_halos = several ? stale_halos : 0,
+                  .fresh_step = -1,
                   .n_parts = count_parts(x)};
     if (several && !p->exchange)
         return rt_fail(&x->rt->err, GNNC_E_STATE, "%d processes share rows without 'exchange'",
@@ -136,10 +138,25 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast) {
                        "'reduce_fast': %d processes share rows without 'all_reduce'", o->n);
     o->chunk_bounds = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
-    if (!o->chunk_bounds || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
+    o->kept = RT_NEWN(pool, char *, x->program->n_exchanges + 1);
+    if (!o->chunk_bounds || !o->halo || !o->kept)
+        return rt_fail_nomem(&x->rt->err, "parts of rows");
     gnnc_status st = check_parts(x, o);
     if (st == GNNC_OK) x->rt->dist = o; /* else nothing is sent: there is no common view of parts */
     return st;
+}
+
+void rt_dist_begin(RtExec *x, int64_t step) {
+    RtDist *o = x->rt->dist;
+    if (!o || !o->stale_halos) return;
+    int64_t since = step - o->fresh_step;
+    o->keeps = step >= 0;
+    o->stale = o->keeps && o->fresh_step >= 0 && since > 0 && since <= o->stale_halos;
+    if (o->keeps && !o->stale) o->fresh_step = step;
+}
+
+void rt_dist_forget(RtExec *x) {
+    if (x->rt->dist) x->rt->dist->fresh_step = -1;
 }
 
 /* Memory where steps run: the host's, or the device's. NULL: there is none (recorded). */

@@ -18,9 +18,13 @@ struct RtDist {
     const gnnc_processes *processes;
     int rank, n, n_parts;
     bool fast;                    /* sums of several processes by their all_reduce */
+    int64_t stale_halos;          /* training steps that go on with the halo of an earlier one */
     const int64_t **chunk_bounds; /* [n_spaces], each [RT_SUM_CHUNKS + 1] rows; NULL: not owned, or
                              not known yet */
     struct RtHalo **halo;         /* [n_exchanges] made at the first one */
+    char **kept;        /* [n_exchanges] rows that came, for stale steps; NULL: none yet */
+    int64_t fresh_step; /* the last training step whose halo came; -1: there was none */
+    bool keeps, stale;  /* the run under way: keeps what comes, or reads what was kept */
     RtPool *pool;
     char *buffer[2 * RT_BESIDE_MOST]; /* rows that go and come, of exchanges that go on at once */
     size_t buffer_bytes[2 * RT_BESIDE_MOST];
@@ -34,11 +38,17 @@ typedef struct {
     int64_t lo, hi;
 } RtRange;
 
-/* For a program of rows in parts, when sizes are bound: p may be NULL.  fast: see RtDist.  E_STATE:
- * the data are not in as many parts, or processes lack a function. */
-gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast);
+/* For a program of rows in parts, when sizes are bound: p may be NULL.  fast, stale_halos: see
+ * RtDist.  E_STATE: the data are not in as many parts, or processes lack a function. */
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t stale_halos);
 /* The cuts of a space's rows, and the buffers that hold them, once its index arrays are there. */
 gnnc_status rt_dist_bind(RtExec *x, int space);
+
+/* Before a run of a phase: of training step `step`, counted from 0; or -1, of another phase.  By it
+ * all processes decide alike whether halos come. */
+void rt_dist_begin(RtExec *x, int64_t step);
+/* Training goes on elsewhere: the next step's halos come. */
+void rt_dist_forget(RtExec *x);
 
 /* Do several processes share rows? */
 static inline bool rt_dist_several(const RtExec *x) {

@@ -211,15 +211,28 @@ static gnnc_status take_rows(RtExec *x, const RtHalo *h, const char *buf, size_t
     return GNNC_OK;
 }
 
+/* Where the rows of the halo are received, n_bytes of exchange i, which goes on as number `beside`:
+ * room of its own where later steps read them again.  NULL: no memory (recorded). */
+static char *room_to_receive(RtExec *x, int i, int beside, size_t n_bytes) {
+    RtDist *o = x->rt->dist;
+    if (!o->keeps) return rt_dist_buffer(x, 2 * beside + 1, n_bytes);
+    if (!o->kept[i]) o->kept[i] = rt_dist_memory(x, n_bytes);
+    return o->kept[i];
+}
+
 /* Sends the rows that others want and receives the rows of the halo into buf, as exchange i of the
- * program, which may go on when it returns (beside.c); row: bytes of one row. */
+ * program, which may go on when it returns (beside.c); row: bytes of one row.  A stale step sends
+ * nothing and reads what an earlier one received. */
 static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m, char *buf,
                                 size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
     int beside = rt_beside_pending(x);
+    char *in = room_to_receive(x, i, beside, (size_t)n_from * row + 1);
+    RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
+    if (x->rt->device) come.row = h->from_there;
+    if (in && o->stale) return rt_arrival_put(x, &come);
     char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
-    char *in = rt_dist_buffer(x, 2 * beside + 1, (size_t)n_from * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
     gnnc_status st = take_rows(x, h, buf, row, out);
     if (st != GNNC_OK) return st;
@@ -227,8 +240,6 @@ static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m
         rt_messages_put(
             m, r, out + (size_t)h->to.at[r] * row, (size_t)(h->to.at[r + 1] - h->to.at[r]) * row,
             in + (size_t)h->from.at[r] * row, (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
-    RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
-    if (x->rt->device) come.row = h->from_there;
     return rt_beside_exchange(x, i, m, &come);
 }
 

@@ -391,8 +391,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
  * weight_decay, batch, fanout, tf32) stand here as 0 or "".  Results depend on epochs, eval_every,
- * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay, seeds_by_part; their
- * last bits may on tf32, amx, variant, device, group_products, reduce_fast; on nothing else.
+ * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay, seeds_by_part,
+ * stale_halos; their last bits may on tf32, amx, variant, device, group_products, reduce_fast; on
+ * nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
@@ -429,6 +430,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
     INT(reduce_fast, 0, 0, 1,                                                                      \
         "processes that share rows: sums by all_reduce; bits depend on how many they are")         \
+    INT(stale_halos, 0, 0, INT32_MAX,                                                              \
+        "processes that share rows: N training steps go on with rows of others of an earlier one") \
     INT(seeds_by_part, 0, 0, 1,                                                                    \
         "data in parts: the rows that a batch learns from are of one part")                        \
     INT(pull_rows, 0, 0, 1,                                                                        \
@@ -475,6 +478,10 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                them
  *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
  *                table has a time of which the model says nothing
+ *   stale_halos  an approximation: of N + 1 training steps that follow each other the first alone
+ *                receives the rows that others own, of layers and of gradients, and the others read
+ *                these again; what is learned depends on how many processes share the rows.
+ *                GNNC_E_STATE: processes that share steps
  *   seeds_by_part of mini-batches: parts take turns, and a process makes the batches of its own.
  *                GNNC_E_STATE: data in no parts, or in fewer than processes; seeds that are links,
  *                or clusters

@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     check_times: int
     amx: int
     reduce_fast: int
+    stale_halos: int
     seeds_by_part: int
     pull_rows: int
     pull_cache: int

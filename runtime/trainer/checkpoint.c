@@ -546,6 +546,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     TRY(st, rt_history_reserve(t, history->a.shape[0], opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
     rt_batches_forget(t);
+    rt_dist_forget(&t->x);
     t->progress = p;
     t->options = opt;
     t->schedule.epochs = opt.epochs;

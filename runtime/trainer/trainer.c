@@ -433,7 +433,8 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->options.labels) TRY(st, rt_bind_require_labels(&t->x));
     TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
     TRY(st, choose_variant(t));
-    TRY(st, rt_dist_open(&t->x, &t->processes, t->options.reduce_fast != 0));
+    TRY(st,
+        rt_dist_open(&t->x, &t->processes, t->options.reduce_fast != 0, t->options.stale_halos));
     if (t->training) TRY(st, t->training->open_pulls(t));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));

@@ -123,6 +123,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
         if (st != GNNC_OK) return st;
     }
     rt_trainer_inputs(t);
+    rt_dist_begin(&t->x, trains ? t->progress.step : -1);
     t->judged &= !trains;
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
          of_links = rt_link_batches_sizes(t, phase) != NULL;

@@ -193,20 +193,21 @@ check("no 'exchange'", shares.gnnc_trainer_set_processes(t, ctypes.byref(p)) == 
 check("and nobody to agree with", shares.gnnc_trainer_agree(t, 5) == 5)
 shares.gnnc_trainer_destroy(t)
 
-t = ctypes.c_void_p()
-lib.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program")))
-lib.gnnc_trainer_set_int(t, b"reduce_fast", ctypes.c_int64(1))
-lib.gnnc_trainer_set_processes(t, ctypes.byref(p))
-check("fast sums of shared steps", lib.gnnc_trainer_load(t, CORA) == E_STATE
-      and b"2 processes cannot train this model: 'reduce_fast' is for shared rows" in lib.gnnc_trainer_error(t), lib.gnnc_trainer_error(t))
-lib.gnnc_trainer_destroy(t)
+for option in b"reduce_fast", b"stale_halos":
+    t = ctypes.c_void_p()
+    lib.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program")))
+    lib.gnnc_trainer_set_int(t, option, ctypes.c_int64(1))
+    lib.gnnc_trainer_set_processes(t, ctypes.byref(p))
+    check(f"{option.decode()}: of shared steps", lib.gnnc_trainer_load(t, CORA) == E_STATE
+          and b"2 processes cannot train this model: '" + option + b"' is for shared rows" in lib.gnnc_trainer_error(t), lib.gnnc_trainer_error(t))
+    lib.gnnc_trainer_destroy(t)
 
 # ---- rows are computed while others come, in a thread of the trainer's where the host allows it -----------------
 class Sharing(ctypes.Structure):
     _fields_ = [*Processes._fields_[:5], ("exchange", Exchange), ("exchange_in_thread", ctypes.c_int)]
 
 
-def share(n, name, in_thread, fails_at=-1, fast=0):
+def share(n, name, in_thread, fails_at=-1, **options):
     """What the calls of each trainer returned, and what it says; how rows went."""
     rows, bus, said = Rows(n, fails_at), Bus(n), [None] * n
 
@@ -215,7 +216,8 @@ def share(n, name, in_thread, fails_at=-1, fast=0):
         p = Sharing(ctypes.sizeof(Sharing), rank, n, kept[0], None, kept[1], in_thread)
         wide.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(wide, "model_program")))
         wide.gnnc_trainer_set_int(t, b"threads", ctypes.c_int64(1 + rank))
-        wide.gnnc_trainer_set_int(t, b"reduce_fast", ctypes.c_int64(fast))
+        for option, value in options.items():
+            wide.gnnc_trainer_set_int(t, option.encode(), ctypes.c_int64(value(rank) if callable(value) else value))
         st = [wide.gnnc_trainer_set_processes(t, ctypes.byref(p)), wide.gnnc_trainer_load(t, b"two")]
         for _ in range(EPOCHS if st == [0, 0] else 0):
             st.append(wide.gnnc_trainer_epoch(t))
@@ -231,7 +233,7 @@ def share(n, name, in_thread, fails_at=-1, fast=0):
     for x in threads:
         x.join()
     check(f"{name}: messages fit", not rows.wrong and not bus.wrong, (rows.wrong, bus.wrong))
-    return said, rows.elsewhere
+    return said, rows
 
 
 subprocess.run([GNNC, "partition", CORA.decode(), "2", "-o", "two", "--method", "stream"], check=True, stdout=subprocess.DEVNULL)
@@ -239,15 +241,29 @@ subprocess.run([GNNC, f"{TOP}/models/gcn.gnn", "--target=cpu", "--emit=lib", "--
 wide = ctypes.CDLL("./libwide.so")
 wide.gnnc_trainer_error.restype = ctypes.c_char_p
 share(1, "one", 0)
-said, elsewhere = share(2, "waits", 0)
+said, rows = share(2, "waits", 0)
+elsewhere, n_calls = rows.elsewhere, rows.n_calls
 check("a host of one thread is called in it alone", elsewhere == [[], []] and not any(any(st) for st, _ in said), (said, elsewhere))
 check("rows come, then are read", bytes_of("waits.0") == bytes_of("one.0"))
-said, elsewhere = share(2, "beside", 1)
+said, rows = share(2, "beside", 1)
+elsewhere = rows.elsewhere
 check("rows come while others are computed", all(len(calls) > EPOCHS for calls in elsewhere) and not any(any(st) for st, _ in said), (said, elsewhere))
 check("and change no bit", bytes_of("beside.0") == bytes_of("one.0"))
-said, _ = share(2, "fast", 1, fast=1)
+said, _ = share(2, "fast", 1, reduce_fast=1)
 check("fast sums by a host that has none", all(st == [0, E_STATE] and "'reduce_fast': 2 processes share rows without 'all_reduce'" in e for st, e in said), said)
 for at in elsewhere[0][0], elsewhere[0][-1]:
     said, _ = share(2, "fails", 1, fails_at=at)
     check(f"exchange {at} fails while rows are computed", all(E_IO in st and "rows of other processes did not come" in e for st, e in said), said)
+
+# ---- halos of an earlier step -------------------------------------------------------------------------------------
+# GCN on the whole graph receives four halos in a step, two of layers and two of gradients; of three steps only the first one's come.
+share(1, "alone", 0, stale_halos=EPOCHS - 1)
+check("one process has no halo", bytes_of("alone.0") == bytes_of("one.0"))
+said, rows = share(2, "stale", 0, stale_halos=EPOCHS - 1)
+check("halos come in one step of three", n_calls - rows.n_calls == 4 * (EPOCHS - 1) and not any(any(st) for st, _ in said), (n_calls, rows.n_calls, said))
+check("what is learned is another", bytes_of("stale.0") != bytes_of("one.0"))
+said, rows = share(2, "again", 1, stale_halos=EPOCHS - 1)
+check("and the same in each run, beside or not", bytes_of("again.0") == bytes_of("stale.0") and not any(any(st) for st, _ in said), said)
+said, _ = share(2, "differ", 0, stale_halos=lambda rank: rank)
+check("processes differ", said[1][0][-1] == E_STATE and "rank 1 trains with another age of shared rows (stale_halos) than rank 0" in said[1][1], said)
 sys.exit(end())
