@@ -41,9 +41,13 @@ def change(tree, kind, words, body, name):
     return write(tree, name, body) if name else ""
 
 
+# Nobody debugs what is built here, and it runs little: the runtime is compiled anew by the first section, whatever else is done.
+MAKE = "make -s OPT='-O0 -g0' OPT_COMPILER= TEST_LINES=-Wl,-S "
+
+
 def commands(tree, kind, words, body, _):
     for line in body.splitlines() if kind == "sh" and words == "in-tree" else []:
-        wrong = shell(line.replace("make ", "make -s OPT_COMPILER=-O0 "), tree)
+        wrong = shell(line.replace("make ", MAKE), tree)
         if wrong:
             return wrong
     return ""
