@@ -181,7 +181,7 @@ typedef struct RtDeviceGather {
     RtRows rows;
 } RtDeviceGather;
 
-enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth of it */
+enum { RT_BUCKETS = 8 }; /* so many eighths of the room there is */
 
 /* device_batch.c */
 typedef struct RtDeviceBatch {

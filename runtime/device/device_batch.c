@@ -48,6 +48,8 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
 }
 
 /* ---- buckets -------- */
+/* Most batches are within some percent of the mean, and the first epoch's room is a quarter more
+ * than the largest so far: with eighths, sizes are rounded up by an eighth of the room at most. */
 /* Releases the recordings of the training step for all buckets, since they hold old addresses. */
 void rt_device_forget_buckets(RtDevice *d) {
     for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
@@ -67,15 +69,16 @@ void rt_device_want_buckets(RtExec *x, bool wanted) {
         rt_message(x->rt, "shapes: %s; each batch keeps its own", train->buckets_lack);
 }
 
-static int64_t part_of(int64_t n, int shift) {
-    return (n + ((int64_t)1 << shift) - 1) >> shift;
+/* A size of bucket number `bucket`, rounded up: that part of the room `most`. */
+static int64_t size_in(int bucket, int64_t most) {
+    return (most * (bucket + 1) + RT_BUCKETS - 1) / RT_BUCKETS;
 }
 
-/* Whether the batch fits into the bucket whose sizes are most / 2^shift. */
-static bool fits_bucket(const RtExec *x, const int64_t *most, int shift) {
+/* Whether the batch fits into the bucket. */
+static bool fits_bucket(const RtExec *x, const int64_t *most, int bucket) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
-        if (s->varies && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
+        if (s->varies && x->n[s->sym] > size_in(bucket, most[s->sym])) return false;
     }
     return true;
 }
@@ -98,17 +101,17 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
     RtDeviceBatch *b = &d->batch;
     const rt_program *p = x->program;
     size_t n_bytes = (size_t)p->n_syms * sizeof *most;
-    int shift = RT_BUCKETS - 1;
+    int bucket = 0;
     if (memcmp(b->most, most, n_bytes)) rt_device_forget_buckets(d);
     memcpy(b->most, most, n_bytes);
     memcpy(b->n, x->n, n_bytes);
-    while (shift > 0 && !fits_bucket(x, most, shift)) shift--;
+    while (bucket < RT_BUCKETS - 1 && !fits_bucket(x, most, bucket)) bucket++;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
-        if (s->varies) b->n[s->sym] = part_of(most[s->sym], shift);
+        if (s->varies) b->n[s->sym] = size_in(bucket, most[s->sym]);
     }
     nest(p, b->n);
-    b->now = &b->bucket[b->slot][shift];
+    b->now = &b->bucket[b->slot][bucket];
 }
 
 /* ---- places -------- */
