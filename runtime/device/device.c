@@ -392,7 +392,7 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!d) return 0;
     size_t batch = d->batch.arena_bytes + d->batch.listed_bytes + d->batch.rows_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
-    return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
+    return (int64_t)(room_bytes(d->x->program) + d->fixed_bytes + d->arena_bytes + d->best_bytes +
                      d->work_bytes + d->sampler_bytes + d->sums_bytes + d->built_bytes +
                      d->spmms.n_bytes + d->rows.n_bytes + batch);
 }

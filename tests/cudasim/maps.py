@@ -203,7 +203,7 @@ def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
-        sim = written(build, "odd", MODEL, "cuda")
+        sim = written(build, "odd", MODEL, "cuda", ["--disable-pass=assign-streams"])  # one stream: one RT_DEVICE_ROOM_BYTES
         # 300 nodes are two digits, 4000 edges several parts.
         for k, (users, items, edges, hub) in enumerate(((300, 90, 4000, 1200), (40, 300, 500, 0), (255, 256, 257, 30),
                                                         (1, 1, 20, 0), (5, 3, 0, 0), (700, 2, 60, 2000))):

@@ -185,7 +185,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
         own = written(build, "own", MODEL, "cuda")
-        sim = written(build, "m", MODEL, "cuda", ["--spmm=cusparse"])
+        sim = written(build, "m", MODEL, "cuda", ["--spmm=cusparse", "--disable-pass=assign-streams"])  # one RT_DEVICE_ROOM_BYTES
         sim.cudasim_count.restype = ctypes.POINTER(Counts)
         for k, (users, items, edges, hub) in enumerate(((300, 90, 2000, 600), (40, 300, 500, 0), (1, 1, 20, 0), (5, 3, 0, 0))):
             graph(f"odd{k}", k, users, items, edges, hub)
