@@ -13,7 +13,8 @@
 #include "batch_source.h"
 #include "draw.h"
 #include "runtime/contract.h"
-#include "runtime/device/device.h"
+#include "runtime/device/device_pinned.h"
+#include "hot_rows.h"
 #include "link_batches.h"
 #include "part_seeds.h"
 #include "pull.h"
@@ -171,6 +172,38 @@ static gnnc_status make_device_samplers(gnnc_trainer *t, RtBatches *b) {
     TRY(st, rt_row_batches_draw_there(t, b->source.map.space_of_rel, b->drawer.there));
     st = rt_link_scores_draw_there(t, spec.g, spec.how, spec.space, b->drawer.there);
 out:
+    return st;
+}
+
+/* ---- rows near the device -------- */
+/* Who takes memory of the host for the choice: page-locked columns were counted before. */
+static gnnc_status may_take(void *user, int64_t n_bytes) {
+    gnnc_trainer *t = user;
+    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
+    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, (size_t)n_bytes,
+                          "the choice of rows that stay on the device",
+                          ": feature_cache 0 needs none");
+}
+
+/* Of columns that a device reads in the host's memory: brings the rows that batches read most often
+ * there, in option feature_cache. */
+static gnnc_status keep_hot_rows(gnnc_trainer *t, const RtBatches *b) {
+    const RtSampleGraph *g = &b->source.graph;
+    if (!t->options.feature_cache || !t->rt.device || !b->draws) return GNNC_OK;
+    RtHotType *hot = RT_NEWN(&t->rt.pool, RtHotType, g->n_types + 1);
+    if (!hot) return nomem(t);
+    for (int k = 0; k < g->n_types; k++) {
+        int space = b->source.map.space_of_type[k];
+        size_t row_bytes = (size_t)rt_device_pinned_bytes(&t->x, space);
+        if (row_bytes) hot[k] = (RtHotType){.n = g->type[k].n, .row_bytes = row_bytes};
+    }
+    gnnc_status st =
+        rt_hot_rows_choose(&t->rt.pool, g, hot, t->options.feature_cache, may_take, t, &t->rt.err);
+    for (int k = 0; k < g->n_types && st == GNNC_OK; k++)
+        st =
+            rt_device_keep_rows(&t->x, b->source.map.space_of_type[k], hot[k].row, hot[k].n_chosen);
+    for (int k = 0; k < g->n_types; k++) rt_pool_drop(&t->rt.pool, hot[k].row);
+    rt_pool_drop(&t->rt.pool, hot);
     return st;
 }
 
@@ -354,6 +387,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (b->draws && t->links)
         TRY(st, rt_link_batches_set_sampler(t, &b->source.graph, &b->source.spec, &b->source.map,
                                             count_members(t, 0)));
+    TRY(st, keep_hot_rows(t, b));
     if (t->pulls) TRY(st, rt_pulls_keep(t, &b->source.graph));
     TRY(st, make_seeds(t, b));
     TRY(st, rt_row_batches_start(t, &b->source.graph, &b->source.spec, &b->source.map, b->type,

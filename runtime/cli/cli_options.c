@@ -114,8 +114,13 @@ const RtCliOption rt_cli_options[] = {
           "sizes of batches on a GPU: dynamic (exact), or buckets (rounded up, so that a step is "
           "one launch)",
           {0, 0}, {1, 0}),
-    WORDS("--features", "device|host", "device_features", NULL,
-          "on a GPU: who gathers a batch's rows of columns", {1, 0}, {0, 0}),
+    WORDS("--features", "device|host|pinned", "device_features", NULL,
+          "on a GPU: who gathers a batch's rows of columns; pinned: it does, out of the host's "
+          "memory",
+          {1, 0}, {0, 0}, {2, 0}),
+    BYTES("--feature-cache", "feature_cache",
+          "with --features=pinned: room on the GPU for rows that stay there, those with most "
+          "edges: bytes, or with K, M, G"),
     WORDS("--products", "grouped|single", "group_products", NULL,
           "on a GPU: grouped: several matrix products in one call where that is faster; single: "
           "one each",

@@ -329,6 +329,14 @@ static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
     return e == cudaSuccess ? GNNC_OK : take_ordinary(d, n_bytes, e, p);
 }
 
+/* Kernels read page-locked memory where it is: all devices of a process and its host share one
+ * space of addresses. */
+static gnnc_status pin_shared(RtDevice *d, size_t n_bytes, void **p) {
+    *p = NULL;
+    CUDA_CHECK(d, "page-locked memory", cudaMallocHost(p, n_bytes ? n_bytes : 1));
+    return GNNC_OK;
+}
+
 /* Releases host memory that pin() gave, pinned or, where that was not to be had, ordinary. */
 static void unpin(RtDevice *d, void *p) {
     Cuda *c = rt_cuda_of(d);
@@ -471,6 +479,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .lead = rt_cuda_lead,
                                     .pin = pin,
                                     .unpin = unpin,
+                                    .pin_shared = pin_shared,
                                     .read = read_later,
                                     .write = write_later,
                                     .lane_begin = lane_begin,

@@ -7,20 +7,23 @@
 #include "cuda/kernel.h"
 #include "cuda/gather_list.h"
 
-/* Word i of the batch's rows: which it is of the column.  Threads side by side have words side by
- * side, of one row or of the next. */
-template <class T> GN_FN int64_t gn_word_of_all(const RtGather &g, int64_t i) {
-    const int64_t words = g.row_bytes / (int64_t)sizeof(T), at = i / words;
-    const int64_t row = g.wide ? ((const int64_t *)g.row)[at] : ((const int32_t *)g.row)[at];
-    return row * words + i % words;
+/* Which row of the column row `at` of the batch is. */
+GN_FN int64_t gn_row_of_all(const RtGather &g, int64_t at) {
+    return g.wide ? ((const int64_t *)g.row)[at] : ((const int32_t *)g.row)[at];
 }
 
+/* Word i of the batch's rows.  Threads side by side have words side by side, of one row or of the
+ * next. */
 template <class T> GN_FN void gn_gather_words(const RtGather &g, int64_t i) {
-    ((T *)g.to)[i] = ((const T *)g.from)[gn_word_of_all<T>(g, i)];
+    const int64_t words = g.row_bytes / (int64_t)sizeof(T), row = gn_row_of_all(g, i / words);
+    const int32_t slot = g.slot ? g.slot[row] : -1;
+    const T *from = slot >= 0 ? (const T *)g.near + slot * words : (const T *)g.from + row * words;
+    ((T *)g.to)[i] = from[i % words];
 }
 
 template <class T> GN_FN void gn_scatter_words(const RtGather &g, int64_t i) {
-    ((T *)g.to)[gn_word_of_all<T>(g, i)] = ((const T *)g.from)[i];
+    const int64_t words = g.row_bytes / (int64_t)sizeof(T);
+    ((T *)g.to)[gn_row_of_all(g, i / words) * words + i % words] = ((const T *)g.from)[i];
 }
 
 static __global__ void gn_gather_rows(const RtGather *all, int n, int64_t total) {

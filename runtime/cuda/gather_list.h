@@ -8,6 +8,8 @@
 typedef struct RtGather {
     const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] of it */
     void *to;
+    const int32_t *slot; /* by row of the column: which row of `near` it is; -1: of `from` alone */
+    const void *near;    /* rows on the device of a column that is not; NULL: there are none */
     int64_t row_bytes;
     int64_t first; /* of all words: where this column's begin */
     int32_t wide;

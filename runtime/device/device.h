@@ -23,6 +23,7 @@
 typedef struct RtDevice RtDevice;
 struct RtMemory;
 struct RtDeviceMaps;
+struct RtDevicePinned;
 struct RtSparse;
 
 /* What one device of all machines has, by whatever number a process sees it; 0: it is not known. */
@@ -95,6 +96,8 @@ typedef struct RtDeviceOps {
     /* Page-locked memory of the host. */
     gnnc_status (*pin)(RtDevice *d, size_t n_bytes, void **p);
     void (*unpin)(RtDevice *d, void *p);
+    /* The same that kernels may read, too, at the same address; E_DEVICE: there is none. */
+    gnnc_status (*pin_shared)(RtDevice *d, size_t n_bytes, void **p);
     /* Copies between such memory and the device's, in the queue, which nobody waits for. */
     gnnc_status (*read)(RtDevice *d, void *to, const void *from, size_t n_bytes);
     gnnc_status (*write)(RtDevice *d, void *to, const void *from, size_t n_bytes);
@@ -258,14 +261,16 @@ struct RtDevice {
     bool tf32;          /* matrix products may round their factors */
     bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
+    bool pins;          /* columns that it gathers stay in the host's memory */
     bool samples;       /* it draws batches, by program.device_sample */
     bool shares;        /* what no batch brings is another's memory, in which nothing changes */
     bool never_record;  /* a failure shall be told at the call that caused it */
-    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes, sums_bytes;
+    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes, sums_bytes, pinned_bytes;
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
-    const void **lent; /* [n_bufs] the host's memory there, or NULL */
+    struct RtDevicePinned *pinned; /* [n_bufs] (device_pinned.h); NULL = none */
+    const void **lent;             /* [n_bufs] the host's memory there, or NULL */
     RtDeviceSpmms spmms;
     RtDeviceRows rows;
     RtDevicePhase *phase;      /* [n_phases] */

@@ -14,6 +14,8 @@
  * find the batch's own sizes in front of what it brings (codegen/plan_passes/plan_buckets.c). */
 #include "device.h"
 
+#include "device_pinned.h"
+
 #include <string.h>
 
 #include "runtime/bind/bind.h"
@@ -247,7 +249,10 @@ static int32_t word_bytes(int64_t row_bytes) {
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtDeviceGather *t = &l->taken[b];
+    const RtDevicePinned *p = l->d->pinned ? &l->d->pinned[b] : NULL;
     return (RtGather){.from = l->d->at.buf[b],
+                      .slot = p ? p->slot : NULL,
+                      .near = p ? p->rows : NULL,
                       .row = (char *)batch->lane[batch->slot].there + batch->rows_at[b],
                       .to = batch->at.buf[b],
                       .row_bytes = t->row_bytes,

@@ -442,7 +442,11 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(buckets, 0, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
     INT(group_products, 1, 0, 1,                                                                   \
         "on a GPU: several matrix products in one call where that is faster")                      \
-    INT(device_features, 1, 0, 1, "on a GPU: it gathers a batch's rows of columns")                \
+    INT(device_features, 1, 0, 2,                                                                  \
+        "on a GPU: 1 = it gathers a batch's rows of columns, 2 = out of the host's memory")        \
+    INT(feature_cache, 0, 0, INT64_MAX,                                                            \
+        "with device_features 2: bytes on the GPU for rows that stay there, those with most "      \
+        "edges")                                                                                   \
     INT(device_sampler, 0, 0, 1, "on a GPU: it samples neighbours")                                \
     INT(check_sampler, 0, 0, 1, "the host repeats and compares what a GPU samples")                \
     INT(device_sums, 1, 0, 1,                                                                      \
@@ -489,6 +493,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                the float columns that batches read; all evaluate, predict and embed together.
  *                GNNC_E_STATE: fewer parts than processes, no `exchange`, a model that scores links
  *   pull_cache   each process may be told another number
+ *   device_features  2: columns of several numbers a row take as much page-locked memory; the bits
+ *                are those of 0 and 1.  GNNC_E_LIMIT, GNNC_E_DEVICE: there is none
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
  *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
  *                the host does, with a message */

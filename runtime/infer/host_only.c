@@ -2,6 +2,7 @@
  * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
  * measures, and where f32 products are never on AMX (trainer.c). */
 #include "runtime/device/device_maps.h"
+#include "runtime/device/device_pinned.h"
 #include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
 #include "runtime/gemm/gemm_pieces.h"
@@ -32,6 +33,11 @@ void rt_device_want_buckets(RtExec *x, bool wanted) {
 
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m) {
     (void)x, (void)m;
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_pin_columns(RtExec *x, RtMemory *m, size_t limit, size_t live_bytes) {
+    (void)x, (void)m, (void)limit, (void)live_bytes;
     return GNNC_OK;
 }
 

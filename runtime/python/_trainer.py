@@ -67,6 +67,7 @@ class Options(TypedDict, total=False):
     buckets: int
     group_products: int
     device_features: int
+    feature_cache: int
     device_sampler: int
     check_sampler: int
     device_sums: int

@@ -13,6 +13,7 @@
 #include "checkpoint.h"
 #include "runtime/model/codes.h"
 #include "runtime/device/device_maps.h"
+#include "runtime/device/device_pinned.h"
 #include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
 #include "runtime/gemm/gemm_pieces.h"
@@ -408,6 +409,7 @@ static gnnc_status open_device(gnnc_trainer *t) {
     TRY(st, rt_device_follow(&t->x));
     if (!t->rt.device) goto out;
     t->rt.device->gathers = o->device_features && t->program->device_gather;
+    t->rt.device->pins = o->device_features == 2 && t->program->device_gather;
     t->rt.device->groups = o->group_products != 0;
     t->rt.device->samples =
         o->device_sampler && t->training && !t->training->device_sampler_lacks(t->program);
@@ -446,6 +448,8 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->training) TRY(st, t->training->limit_judged(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
+    TRY(st, rt_device_pin_columns(&t->x, &t->memory, (size_t)t->options.max_memory,
+                                  (size_t)rt_trainer_counters(t).live_bytes));
     TRY(st, rt_device_place(&t->x, &t->memory));
     TRY(st, rt_model_options_bound(t));
     TRY(st, rt_trainer_set_serial_steps(t));

@@ -74,15 +74,26 @@ def a_bucket_is_replayed(sim, data, want):
     return want
 
 
-def whoever_gathers(sim, data, buckets):
-    """Rows of columns that the device takes out of the data's are those that the host would have sent: the same bits."""
-    saved = []
-    for on_device in (0, 1):
-        t = batches.Trainer(sim, data, threads=2, device_features=on_device, buckets=buckets)
+def whoever_gathers(sim, data, buckets, pinned=()):
+    """Rows of columns that the device takes out of its memory, or the host's, are those that the host would have sent: the same bits.
+    pinned: bytes for rows that stay on the device."""
+    saved, there = [], []
+    for where, cache in ((0, 0), (1, 0), *((2, room) for room in pinned)):
+        t = batches.Trainer(sim, data, threads=2, device_features=where, feature_cache=cache, buckets=buckets)
         t.epoch()
         t.save("gathered")
         saved.append(tensors("gathered"))
-    assert saved[0] == saved[1] and any(k.startswith("opt.") for k in saved[0])
+        sim.gnnc_trainer_device_bytes.restype = ctypes.c_int64
+        there.append(sim.gnnc_trainer_device_bytes(t.t))
+    assert all(s == saved[0] for s in saved) and any(k.startswith("opt.") for k in saved[0])
+    return there[1:]
+
+
+def rows_that_stay(sim, data):
+    """Of columns in the host's memory those with most edges, as far as there is room, beside the table of which they are."""
+    room = 6000
+    device, none, some, most = whoever_gathers(sim, data, True, (0, room, 1 << 30))
+    assert none < device and none + room / 2 < some < none + 4 * room and some < most, (device, none, some, most)
 
 
 def rows_by_time(cpu, sim):
@@ -191,13 +202,15 @@ def main():
                     a_step_waits_for_nothing(sim)
                     resumed_in_mid_epoch(cpu, sim)
                     all_threads_but_one_make_batches(cpu, sim)
+            if name == "shop":
+                rows_that_stay(sim, "shop")
         around.events("mail", True)
         cpu, sim = (written(build, "mail", around.EVENTS % ("[-1]", ""), device) for device in ("cpu", "cuda"))
         for _ in orders(sim, 2):
             links_by_time(cpu, sim)
         # Rows of 10 and of 6 bytes.
         low = written(build, "low", batches.MODEL, "cuda", ["--precision=bf16"])
-        whoever_gathers(low, "shop", True)
+        whoever_gathers(low, "shop", True, (6000,))
         a_step_waits_for_nothing(low)
         pieces.molecules("molecules", 240)
         links_are_replayed(build)
