@@ -85,10 +85,12 @@ typedef struct Target {
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
     /* Of a device: into how many parts long sums are cut at most, so that each has a block and the
-     * largest machine is full; it is the program's, not the machine's, as bits follow from it.  And
-     * bytes of memory that stages of a kernel have between them. */
+     * largest machine is full; it is the program's, not the machine's, as bits follow from it. */
     int sum_parts;
+    /* Bytes of memory that stages of a kernel have between them; each array there begins at a
+     * multiple of room_align. */
     int64_t room_bytes;
+    int room_align;
     /* Machines that reports estimate times for, the first one in all of them; none = times are
      * measured (--profile). */
     const TargetDevice *devices;

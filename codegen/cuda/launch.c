@@ -134,8 +134,9 @@ static const char *thread_count_text(CuFn *f, const char *team_threads) {
 }
 
 /* Emits a host variable for memory that a stage leaves to the next, or finds; where pieces are as
- * many as the sums that they are of, for these. */
-static void emit_room(CuFn *f, const LBuf *b, const char *type) {
+ * many as the sums that they are of, for these.  Memory that this stage does not access has its
+ * place, too, as others access it. */
+static void emit_room(CuFn *f, const LBuf *b, const char *type, bool is_accessed) {
     const LBuf *of = f->k->bufs.v[b->room_of];
     const char *n[2];
     for (int i = 0; i < 2; i++) {
@@ -144,8 +145,10 @@ static void emit_room(CuFn *f, const LBuf *b, const char *type) {
         for (int d = 0; d < x->rank; d++) count = expr_mul(f->a, count, x->dim[d]);
         n[i] = cu_host_size_text(f, count);
     }
-    cu_line(f, "%s%s = (%s)gn_room_for(arg[%d], %s, &gn_free, %s, sizeof(%s));", type,
-            f->buf[b->id], type, of->id, n[0], n[1], cu_mem_type(b->dt));
+    const char *to =
+        is_accessed ? arena_printf(f->a, "%s%s = (%s)", type, f->buf[b->id], type) : "";
+    cu_line(f, "%sgn_room_for(arg[%d], %s, &gn_free, %s, sizeof(%s));", to, of->id, n[0], n[1],
+            cu_mem_type(b->dt));
 }
 
 /* The place of a device's memory for stages among what the host function is given. */
@@ -161,15 +164,15 @@ static void emit_arguments(CuFn *f, StrBuf *names) {
     const int room = room_argument(f);
     if (loop_n_arguments(k) < k->bufs.n) cu_line(f, "char *gn_free = (char *)arg[%d];", room);
     for (int i = 0; i < k->bufs.n; i++) {
-        if (f->is_argument && !f->is_argument[i]) continue;
+        const bool is_accessed = !f->is_argument || f->is_argument[i];
         const LBuf *b = k->bufs.v[i];
         const char *type =
             arena_printf(f->a, "%s%s *", b->written ? "" : "const ", cu_mem_type(b->dt));
         if (b->kind == LB_ROOM)
-            emit_room(f, b, type);
-        else
+            emit_room(f, b, type, is_accessed);
+        else if (is_accessed)
             cu_line(f, "%s%s = (%s)arg[%d];", type, f->buf[i], type, i);
-        sb_printf(names, "&%s, ", f->buf[i]);
+        if (is_accessed) sb_printf(names, "&%s, ", f->buf[i]);
     }
     if (f->has_condition) {
         cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];",
@@ -237,7 +240,7 @@ static void emit_launch(CuFn *f, bool is_last) {
     cu_line(f, "int64_t gn_extent = %s;", cu_extent_text(f));
     if (f->has_own_rows) /* behind the condition and the room, as the host driver has it */
         cu_line(f, "GnOwn gn_own = gn_own_rows((const RtOwnRows *)arg[%d], &gn_extent);",
-                f->k->bufs.n + f->has_condition + 1);
+                room_argument(f) + 1);
     if (cu_splits_rows(f)) emit_parts_launch(f, names.s);
     if (c->kind == CU_TEAM && c->shared_loop) sb_puts(&names, "&gn_ways, ");
     if (cu_splits_rows(f)) sb_puts(&names, "&gn_room, &gn_part, ");

@@ -96,6 +96,7 @@ const Target target_cuda = {
                    "hoist-values,mask-lanes,pack-accesses",
     .sum_parts = 1024,
     .room_bytes = RT_DEVICE_ROOM_BYTES,
+    .room_align = RT_DEVICE_ROOM_ALIGN,
     .emit_kernels = emit_kernels,
     .devices = devices,
     .n_devices = COUNT(devices),

@@ -352,7 +352,7 @@ static void begin_rooms(LoopRun *r, const LKernel *k) {
         const LBuf *b = k->bufs.v[i];
         int64_t n = 1;
         for (int d = 0; d < b->rank; d++) n *= interp_expr(r->in, b->dim[d]);
-        if (b->written) r->room[i] = new_array(r, n);
+        if (b->written && !b->begun) r->room[i] = new_array(r, n);
     }
 }
 

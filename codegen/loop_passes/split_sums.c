@@ -21,8 +21,6 @@
 #include "passes/rewrite.h"
 #include "runtime/exec/blocks.h"
 
-enum { ROOM_ALIGN = 256 }; /* bytes; of each array that stages hand on (gn_room_for()) */
-
 /* An argument that gets a number, or a row of them, for each part of the rows. */
 typedef struct {
     LBuf *buf;
@@ -174,7 +172,7 @@ static void choose_pieces(SumSplit *x) {
     const int rows = pass_threshold(x->l->c, PASS_T_PIECE_ROWS);
     const Expr *one = expr_const(a, 1);
     const Expr *most = expr_const(a, (on->sum_parts + RT_SUM_CHUNKS - 1) / RT_SUM_CHUNKS);
-    const Expr *room = expr_const(a, on->room_bytes - (int64_t)ROOM_ALIGN * x->sums.n + 1);
+    const Expr *room = expr_const(a, on->room_bytes - (int64_t)on->room_align * x->sums.n + 1);
     const Expr *fit =
         expr_add(a, expr_ceildiv(a, room, expr_max(a, one, piece_bytes(x))), expr_const(a, -1));
     const Expr *wanted =

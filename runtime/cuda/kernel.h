@@ -516,10 +516,9 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
 /* Memory of n elements, from *at on, for pieces of sums that one stage of a kernel leaves to the
  * next; where they are no more than the sums, these themselves. */
 static inline void *gn_room_for(void *sums, int64_t n_sums, char **at, int64_t n, size_t size) {
-    enum { ALIGN = 256 };
     char *room = *at;
     if (n == n_sums) return sums;
-    *at += gn_ceildiv(n * (int64_t)size, ALIGN) * ALIGN;
+    *at += gn_ceildiv(n * (int64_t)size, RT_DEVICE_ROOM_ALIGN) * RT_DEVICE_ROOM_ALIGN;
     return room;
 }
 

@@ -3,6 +3,9 @@
 #ifndef RUNTIME_CUDA_ROOM_H
 #define RUNTIME_CUDA_ROOM_H
 
-enum { RT_DEVICE_ROOM_BYTES = 4 << 20 };
+enum {
+    RT_DEVICE_ROOM_BYTES = 4 << 20,
+    RT_DEVICE_ROOM_ALIGN = 256 /* of each array that a stage of a kernel leaves to the next */
+};
 
 #endif
