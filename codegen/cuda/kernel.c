@@ -496,25 +496,6 @@ static bool uses_sizes(const CuFn *f) {
     return false;
 }
 
-/* The step of the plan that launches kernel k, or that clears padding rows with it; *phase: the
- * phase of that step. NULL = no step does. */
-static const PStep *launching_step(const Plan *p, const LKernel *k, const PPhase **phase) {
-    for (int i = 0; i < p->phases.n; i++)
-        for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
-            *phase = p->phases.v[i];
-            const PStep *s = (*phase)->steps.v[j];
-            if (s->kernel == k || (s->clear && s->clear->kernel == k)) return s;
-        }
-    return NULL;
-}
-
-/* Whether rows of the step come from other processes while it computes those that need none. */
-static bool waits_for_rows(const PPhase *ph, const PStep *s) {
-    for (int i = plan_step_index(ph, s) - 1; i >= 0 && ph->steps.v[i]->halos.n; i--)
-        if (ph->steps.v[i]->beside.n) return true;
-    return false;
-}
-
 /* Emits what precedes the kernel's statements: loads of sizes from the device, and the test of the
  * kernel's run-time condition (gn_when). */
 void cu_emit_prologue(CuFn *f) {
@@ -560,7 +541,7 @@ static CuFn *context_for_kernel(const CuFn *base, const LKernel *k, bool is_stag
  * each stage and the host function that launches all of them. False after diagnostics. */
 bool cu_emit_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
-    const PStep *s = launching_step(cu->plan, k, &ph);
+    const PStep *s = plan_launching_step(cu->plan, k, &ph);
     const TargetMachine no_machine = {0};
     Loops l;
     if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &no_machine, k, &l)) return false;
@@ -570,7 +551,7 @@ bool cu_emit_kernel(Cu *cu, const LKernel *k) {
                  .condition_negated = s && s->pred_not,
                  .reads_device_sizes = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph)),
                  .has_own_rows = s && s->partition && s->kernel == k,
-                 .has_passes = s && s->partition && s->kernel == k && waits_for_rows(ph, s)},
+                 .has_passes = l.rows_come},
          **f = NEWN(cu->a, CuFn *, l.k.n + 1);
     for (int i = 0; i < l.k.n; i++) {
         f[i] = context_for_kernel(&base, l.k.v[i], l.k.n > 1);

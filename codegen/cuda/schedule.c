@@ -95,7 +95,8 @@ bool cu_schedule(CuFn *f) {
     bool is_team = threads->kind == LT_TEAM || threads->kind == LT_BLOCK;
     *c = (CuSched){
         .parallel_loop = loop_parallel(f->k), .lanes = threads->lanes, .pack = loop_pack(f->k)};
-    if (f->has_passes && !is_team) c->pack = 1; /* of neighbours one may wait */
+    if (f->has_passes && !is_team && c->pack > 1)
+        return schedule_error(f, f->k->span, "of neighbours one may wait for rows of others");
     if (loop_is_behind(f->k) && (is_team || c->pack > 1))
         return schedule_error(f, f->k->span, "rows behind a batch's own go to a thread each");
     c->kind = threads->kind == LT_TEAM ? CU_TEAM : threads->kind == LT_BLOCK ? CU_BLOCK : CU_THREAD;

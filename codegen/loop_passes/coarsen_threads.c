@@ -141,9 +141,10 @@ static bool run_coarsen_threads(PassCtx *p, Loops *l) {
         if (loop_is_behind(k))
             continue; /* the device counts their rows, as those of joined loops */
         const LoopElements e = loop_find_packable(l->a, k, &nest);
-        const int pack = loop_max_pack(&e, max_pack);
+        const int pack = l->rows_come ? 1 : loop_max_pack(&e, max_pack);
         if (pack > 1) k->threads.pack = pack;
-        const char *why = pack_fault(&e, max_pack, pack);
+        const char *why = l->rows_come ? "of neighbours one may wait for rows of other processes"
+                                       : pack_fault(&e, max_pack, pack);
         (why ? pass_refusal : pass_remark)(p, k->span, "coarsen-threads",
                                            "%s: %d elements for a thread%s%s", k->name, pack,
                                            why ? ": " : "", why ? why : "");

@@ -125,7 +125,10 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
                    const LKernel *k, Loops *out) {
     const char *names = loop_pass_names(p, on);
     PassProgress progress = {.n_spare = optional_runs_before(p, k, c->a, names)};
+    const PPhase *ph;
+    const PStep *s = plan_launching_step(p, k, &ph);
     *out = loop_pass_begin(c, p->m, on, machine, k);
+    out->rows_come = s && plan_rows_come(ph, s);
     return run_passes(out, names, p->loop_options, &progress);
 }
 

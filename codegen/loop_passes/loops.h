@@ -23,6 +23,8 @@ typedef struct Loops {
     const char *disable;        /* passes to leave out, "cse-loops,distribute"; or NULL */
     const PassOptions *options; /* options of the passes that run now, for passes that run others */
     LKernels k;                 /* the kernel, or the stages that it has been cut into */
+    bool rows_come; /* rows of other processes come while a device computes those of the kernel's
+                       rows that need none: it is launched twice, each time for some rows */
 } Loops;
 
 #define LOOP_PASS(id) extern const Pass loop_pass_##id;

@@ -393,6 +393,11 @@ const char *cg_symbol(const Op *call);
 /* Whether the step interrupts the phase: an effect of the host or the building of a relation; on a
  * device also a C function of the host, and a loop whose condition the host reads. */
 bool plan_step_interrupts(const PStep *s, bool on_device);
+/* The step that launches kernel k, or that clears padding rows with it; *phase: the phase of that
+ * step.  NULL = no step does. */
+const PStep *plan_launching_step(const Plan *p, const LKernel *k, const PPhase **phase);
+/* Whether rows of other processes come while the step computes those of its rows that need none. */
+bool plan_rows_come(const PPhase *ph, const PStep *s);
 /* Whether each run of the phase is on a batch with sizes of its own. */
 bool plan_runs_on_batches(const Plan *p, const PPhase *ph);
 /* Whether the step is between a PS_LOOP and its PS_END. */

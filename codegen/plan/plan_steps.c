@@ -1,4 +1,4 @@
-/* What steps.def says of each kind of steps. */
+/* What steps.def says of each kind of steps, and which step a kernel is of. */
 #include "codegen/plan/plan_text.h"
 
 #define STEP(id, by, n_bufs, writes, parts) static const PStepPartText parts_##id[] = {parts{0}};
@@ -57,4 +57,14 @@ bool plan_step_writes_at(const PStep *s, int i) {
         return true;
     }
     return false;
+}
+
+const PStep *plan_launching_step(const Plan *p, const LKernel *k, const PPhase **phase) {
+    for (int i = 0; i < p->phases.n; i++)
+        for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
+            *phase = p->phases.v[i];
+            const PStep *s = (*phase)->steps.v[j];
+            if (s->kernel == k || (s->clear && s->clear->kernel == k)) return s;
+        }
+    return NULL;
 }

@@ -108,6 +108,12 @@ const char *plan_beside_paths(Arena *a, const Plan *p, const PPhase *ph, int at,
     return w.fails ? w.fails : paths->n == 0 ? "does not read it" : NULL;
 }
 
+bool plan_rows_come(const PPhase *ph, const PStep *s) {
+    for (int i = plan_step_index(ph, s) - 1; i >= 0 && ph->steps.v[i]->halos.n; i--)
+        if (ph->steps.v[i]->beside.n) return true;
+    return false;
+}
+
 /* Lets rows of the step behind exchange number `at` be computed beside it, if they can. */
 static void overlap(PassCtx *pc, const Plan *p, const PPhase *ph, int at) {
     PStep *e = ph->steps.v[at];
