@@ -358,7 +358,7 @@ gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
         TRY(st, rt_model_lend(t, &f));
     else
         store_all(t, &f);
-    t->judged = false;
+    t->judged = t->step_judged = false;
     rt_push_vars(&t->x);
     if (!t->rt.model) rt_average_anew(t);
 out:

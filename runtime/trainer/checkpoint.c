@@ -554,6 +554,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     t->finished = false;
     t->stepped = t->trained = history->a.shape[0] > p.epoch;
     t->ahead = began_epochs(t) > p.epoch;
+    t->step_judged = false;
     store_history(t, history);
     store_reached(t, reached, n_reached);
     bool has_best = p.best_epoch > 0 && t->best;

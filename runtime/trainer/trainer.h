@@ -127,11 +127,12 @@ struct gnnc_trainer {
     double *best_values;            /* [n_scalars] then; NaN = unknown */
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
     bool ahead;                     /* steps were done since the last epoch ended */
-    bool judged;                    /* scalars of splits are the present parameters' */
     bool stepped;                   /* .. all of the epoch's, .. */
-    bool trained;   /* .. and what they leave was read; its evaluation is not done */
-    int last_phase; /* index, -1 = none has run */
-    int *shown;     /* [n_shown] variables that have a name outside: no slots */
+    bool trained;     /* .. and what they leave was read; its evaluation is not done */
+    bool judged;      /* scalars of splits are the present parameters' */
+    bool step_judged; /* .. by an epoch's own evaluation, which all processes make */
+    int last_phase;   /* index, -1 = none has run */
+    int *shown;       /* [n_shown] variables that have a name outside: no slots */
     int n_shown;
     atomic_int n_holders; /* the host, and tensors that it has of the trainer's memory */
     atomic_int stop;      /* the host wants training to end */

@@ -125,6 +125,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
     rt_trainer_inputs(t);
     rt_dist_begin(&t->x, trains ? t->progress.step : -1);
     t->judged &= !trains;
+    t->step_judged &= !trains;
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
          of_links = rt_link_batches_sizes(t, phase) != NULL;
     gnnc_status st = of_links               ? rt_link_batches_run(t, phase)
@@ -357,6 +358,7 @@ static gnnc_status evaluate_step(gnnc_trainer *t) {
     TRY(st, rt_shares_settle(t));
     TRY(st, end_steps(t));
     TRY(st, evaluate(t));
+    t->step_judged = true;
     t->rt.count.eval_ns += rt_now_ns() - begin;
     t->rt.count.read_backs++;
     TRY(st, check_loss(t));
@@ -371,7 +373,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     bool goes_on = true;
     int64_t n = gnnc_trainer_steps_left(t); /* 0: what follows them failed */
     /* where an evaluation failed, or a run goes on from a file that was saved in place of it */
-    if (n > 0 && t->ahead && !t->judged && is_step_evaluated(t, n)) TRY(st, evaluate_step(t));
+    if (n > 0 && t->ahead && !t->step_judged && is_step_evaluated(t, n)) TRY(st, evaluate_step(t));
     for (; n > 0 && goes_on; n--) {
         TRY(st, run_phase(t, train));
         bool evaluated = is_step_evaluated(t, n - 1);

@@ -221,7 +221,7 @@ gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const 
     int v;
     gnnc_status st = parameter_of(t, name, n, &own, &v);
     if (st != GNNC_OK) return st;
-    t->judged = false;
+    t->judged = t->step_judged = false;
     rt_var_as_stored(&t->x, v, data, own);
     rt_push(&t->x, t->program->vars[v].buf);
     rt_average_anew(t);

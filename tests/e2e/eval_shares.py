@@ -122,6 +122,26 @@ for n in (2, 3):
     check(f"pulled: {n} processes run fewer kernels", sum(launches for _, launches in out) < 1.8 * most, ([x for _, x in out], most))
 
 
+# ---- one evaluates for itself between two calls: all make the evaluation of that step, too ----------------------------
+def looks(one):
+    def does(t):
+        t.ok(t.load())
+        t.steps(3)
+        if t.rank == one:
+            t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+        for _ in range(EPOCHS):
+            t.ok(t.lib.gnnc_trainer_epoch(t.t))
+        t.save(f"now.{t.rank}")
+    return does
+
+
+together(rows, "tasks", 1, looks(-1), eval_every_steps=3)
+want = bytes_of("now.0")
+for n, one in ((1, 0), (2, 0), (2, 1)):
+    together(rows, "tasks", n, looks(one), eval_every_steps=3)
+    check(f"rank {one} of {n} looks at metrics", all(bytes_of(f"now.{rank}") == want for rank in range(n)))
+
+
 # ---- what one sends does not come; another schedule -----------------------------------------------------------------
 def again(t):
     t.ok(t.load())
