@@ -783,7 +783,8 @@ gnnc_status gnnc_trainer_parameter_dlpack(gnnc_trainer *t, const char *name,
 typedef int gnnc_write_fn(void *user, const void *data, size_t n_bytes, size_t n_left);
 /* Writes everything that training needs to go on to the same bits, as safetensors with
  * PyTorch Geometric's names.  The file is replaced as a whole or not at all.
- * Returns GNNC_E_IO, GNNC_E_NOMEM, GNNC_E_STATE (before load; the kept parameters are in place; of
+ * Returns GNNC_E_IO, GNNC_E_NOMEM, GNNC_E_STATE (before load; the kept parameters are in place;
+ * what an epoch's steps leave did not come, which the next gnnc_trainer_epoch asks for again; of
  * processes that share rows, another than the first, where it lacks rows). */
 gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_save_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);

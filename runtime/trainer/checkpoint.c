@@ -207,6 +207,11 @@ static gnnc_status save(gnnc_trainer *t, const RtTarget *to) {
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the state of training is gone once the kept parameters are in place");
+    if (t->stepped && !t->trained) /* who resumes from that would train the epoch once more */
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the steps of epoch %lld are done, but what they leave did not come: save "
+                       "once it has ended",
+                       (long long)t->progress.epoch + 1);
     File o = {.t = t, .path = to->name};
     st = rt_batches_settle(t);
     if (st == GNNC_OK) st = rt_shares_settle(t);

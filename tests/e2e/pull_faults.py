@@ -134,6 +134,22 @@ for at in range(sends.count[0] + 1, N_SENT + 1, 3):
     check(f"broadcast {at} fails: they go on", bytes_of("now.0") == WANT == bytes_of("now.1"))
 
 
+def saves(t):
+    """What an epoch said that failed, and what a checkpoint does then."""
+    t.ok(t.load())
+    said = []
+    for _ in range(EPOCHS):
+        while st := lib.gnnc_trainer_epoch(t.t):
+            said.append((st, lib.gnnc_trainer_steps_left(t.t), lib.gnnc_trainer_save(t.t, b"never"), t.error()))
+    t.save(f"now.{t.rank}")
+    return said
+
+
+said = together(saves, bus=Bus(2, N_SENT))
+check("the end of an epoch's steps fails: there is no checkpoint of that", all(x[0][:3] == (E_IO, 0, E_STATE) and len(x) == 1 and
+      f"the steps of epoch {EPOCHS} are done, but what they leave did not come" in x[0][3] for x in said) and bytes_of("now.0") == WANT, said)
+
+
 # ---- who is elsewhere ----------------------------------------------------------------------------------------------
 def one_evaluates(t):
     t.ok(t.load())
@@ -267,6 +283,7 @@ def keeps(cache, max_memory=0):
 LARGE_WIDTH = 256
 LARGE, HALF = data("large", 40000, LARGE_WIDTH, 1), 20000 * LARGE_WIDTH * 4
 nothing, all_of_them = keeps(0), keeps(1 << 40)
+
 most = max(x[4] for x in all_of_them)
 check("others' rows stay", all(b[3] - a[3] >= HALF for a, b in zip(nothing, all_of_them)), (nothing, all_of_them))
 check("messages with them take little", most < max(x[3] for x in all_of_them) + 12 * MIB, (all_of_them, most))
