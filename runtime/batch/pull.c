@@ -93,19 +93,24 @@ static gnnc_status meet(gnnc_trainer *t) {
     return rt_pulls_end(t, rt_pulls_tell_counts(t));
 }
 
-/* Brings all rows of a column, into memory of the pool. */
-static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
+/* Makes room for all rows of a column, in the pool. */
+static gnnc_status make_room(gnnc_trainer *t, RtPullColumn *c) {
     enum { LEAST = 1 << 10 }; /* less would stay in the pool */
-    RtPulls *p = t->pulls;
-    const int64_t *bound = p->type[c->type].bound;
-    const char *own = rt_column_values(t->rt.bound->col[c->column]);
-    size_t n_bytes = (size_t)bound[p->n] * c->row_bytes;
+    const RtPulls *p = t->pulls;
+    size_t n_bytes = (size_t)p->type[c->type].bound[p->n] * c->row_bytes;
     size_t live = (size_t)rt_trainer_counters(t).live_bytes;
     gnnc_status st = rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes,
                                     "features of all rows", ", which this phase reads");
     if (st != GNNC_OK) return st;
     c->all = rt_pool_alloc(&t->rt.pool, n_bytes < LEAST ? LEAST : n_bytes, 1);
-    if (!c->all) return rt_fail_nomem(&t->rt.err, "features of all rows");
+    return c->all ? GNNC_OK : rt_fail_nomem(&t->rt.err, "features of all rows");
+}
+
+/* Brings all rows of a column there. */
+static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
+    RtPulls *p = t->pulls;
+    const int64_t *bound = p->type[c->type].bound;
+    const char *own = rt_column_values(t->rt.bound->col[c->column]);
     for (int r = 0; r < p->n; r++) {
         p->out[r] = own + (size_t)bound[p->rank] * c->row_bytes;
         p->n_out[r] = (size_t)(bound[p->rank + 1] - bound[p->rank]) * c->row_bytes;
@@ -116,24 +121,36 @@ static gnnc_status bring_all(gnnc_trainer *t, RtPullColumn *c) {
     return rt_pulls_end(t, rt_pulls_send(t, "rows"));
 }
 
-gnnc_status rt_pulls_run_whole(gnnc_trainer *t, const rt_phase *phase) {
+/* Brings the columns that the phase reads.  There is room for all of them before the others are
+ * met: who lacks memory may make the call again, as nothing was sent. */
+static gnnc_status bring_columns(gnnc_trainer *t, const rt_phase *phase) {
     RtPulls *p = t->pulls;
     gnnc_status st = GNNC_OK;
-    bool met = false;
-    for (int i = 0; p && i < p->n_columns && st == GNNC_OK; i++) {
+    int n = 0;
+    for (int i = 0; i < p->n_columns && st == GNNC_OK; i++) {
+        if (!reads(t, phase, &p->column[i])) continue;
+        st = make_room(t, &p->column[i]);
+        n++;
+    }
+    if (st == GNNC_OK && n) st = meet(t);
+    for (int i = 0; i < p->n_columns && st == GNNC_OK; i++)
+        if (p->column[i].all) st = bring_all(t, &p->column[i]);
+    return st;
+}
+
+gnnc_status rt_pulls_run_whole(gnnc_trainer *t, const rt_phase *phase) {
+    RtPulls *p = t->pulls;
+    gnnc_status st = p ? bring_columns(t, phase) : GNNC_OK;
+    for (int i = 0; p && i < p->n_columns; i++) {
         RtPullColumn *c = &p->column[i];
         void **buf = &t->x.buf[t->program->columns[c->column].buf];
-        if (!reads(t, phase, c)) continue;
-        if (!met && (st = meet(t)) != GNNC_OK) break;
-        met = true;
         c->here = *buf;
-        st = bring_all(t, c);
-        if (st == GNNC_OK) *buf = c->all;
+        if (c->all) *buf = c->all;
     }
     if (st == GNNC_OK) st = rt_bind_run_whole(&t->x, phase);
     for (int i = 0; p && i < p->n_columns; i++) {
         RtPullColumn *c = &p->column[i];
-        if (c->all) t->x.buf[t->program->columns[c->column].buf] = c->here;
+        t->x.buf[t->program->columns[c->column].buf] = c->here;
         rt_pool_drop(&t->rt.pool, c->all);
         c->here = c->all = NULL;
     }

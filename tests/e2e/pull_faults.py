@@ -284,6 +284,20 @@ LARGE_WIDTH = 256
 LARGE, HALF = data("large", 40000, LARGE_WIDTH, 1), 20000 * LARGE_WIDTH * 4
 nothing, all_of_them = keeps(0), keeps(1 << 40)
 
+
+def lacks_room(t):
+    """The second process lacks memory for an evaluation over the whole graph, and goes on with steps."""
+    t.ok(t.load())
+    t.steps(2 * K)
+    said = [lib.gnnc_trainer_evaluate(t.t)] + [x[0] for _ in range(K) for x in again(t, lib.gnnc_trainer_step)]
+    t.save(f"now.{t.rank}")
+    return said
+
+
+few = nothing[0][2] + nothing[0][4] + 8 * MIB
+said = together(lacks_room, LARGE, map=1, max_memory=lambda rank: few * rank)
+check("one lacks memory for all rows: both are told, and go on", said == [[E_STATE], [E_LIMIT, E_STATE]] and bytes_of("now.0") == bytes_of("now.1"), said)
+
 most = max(x[4] for x in all_of_them)
 check("others' rows stay", all(b[3] - a[3] >= HALF for a, b in zip(nothing, all_of_them)), (nothing, all_of_them))
 check("messages with them take little", most < max(x[3] for x in all_of_them) + 12 * MIB, (all_of_them, most))
