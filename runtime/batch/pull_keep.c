@@ -77,6 +77,7 @@ static gnnc_status want_some(gnnc_trainer *t, RtPool *pool) {
         if (y->row_bytes && room / (int64_t)y->row_bytes < n) most = room / (int64_t)y->row_bytes;
         if (n && !most && room == bytes_at_once(p)) most = 1;
         room -= most * (int64_t)y->row_bytes;
+        if (room < 0) room = 0;           /* one row was more than all the room */
         if (most < n) p->what.number = 1; /* more follow */
         if (most) st = rt_pulls_want(t, pool, k, most, y->kept + y->n_kept);
     }

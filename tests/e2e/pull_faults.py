@@ -298,6 +298,24 @@ few = nothing[0][2] + nothing[0][4] + 8 * MIB
 said = together(lacks_room, LARGE, map=1, max_memory=lambda rank: few * rank)
 check("one lacks memory for all rows: both are told, and go on", said == [[E_STATE], [E_LIMIT, E_STATE]] and bytes_of("now.0") == bytes_of("now.1"), said)
 
+
+def with_a_wide_row(path, width):
+    """Of few users, who have so many features, all 0."""
+    data(path, 6, 1, 3)
+    path += ".2"
+    with open(path + "/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    c = schema["nodes"]["user"]["columns"]["x"]
+    directory.save(f"{path}/{c['file']}", "f", "<f4", (6, width), [])
+    os.truncate(f"{path}/{c['file']}", os.path.getsize(f"{path}/{c['file']}") + 24 * width)
+    c["shape"] = [6, width]
+    with open(path + "/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+    return path
+
+
+said = together(lambda t: (t.load(), t.error()), with_a_wide_row("wide", MIB + 1000), pull_cache=1 << 40)
+check("a row that stays is wider than a message", said == [(0, "")] * 2, said)
 most = max(x[4] for x in all_of_them)
 check("others' rows stay", all(b[3] - a[3] >= HALF for a, b in zip(nothing, all_of_them)), (nothing, all_of_them))
 check("messages with them take little", most < max(x[3] for x in all_of_them) + 12 * MIB, (all_of_them, most))
