@@ -194,6 +194,7 @@ gnnc_status rt_cuda_peers_join(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     CUDA_CHECK(d, "a transfer", cudaEventRecord(c->peers.came, c->peers.stream));
     CUDA_CHECK(d, "a transfer", cudaStreamWaitEvent(c->stream, c->peers.came, 0));
+    c->peers.under_way = true; /* who waited for the stream since it began did not wait for it */
     return GNNC_OK;
 }
 

@@ -60,8 +60,13 @@ void rt_device_rows_drop(RtExec *x, void *p) {
 }
 
 gnnc_status rt_device_rows_copy(RtExec *x, const void *here, size_t n_bytes, void **there) {
+    RtDevice *d = x->rt->device;
     gnnc_status st = rt_device_rows_memory(x, n_bytes, there);
-    return st == GNNC_OK ? x->rt->device->ops->upload(x->rt->device, *there, here, n_bytes) : st;
+    if (st == GNNC_OK) st = d->ops->upload(d, *there, here, n_bytes);
+    if (st == GNNC_OK) return st;
+    rt_device_rows_drop(x, *there); /* what did not come is not taken for it later */
+    *there = NULL;
+    return st;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
