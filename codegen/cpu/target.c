@@ -115,7 +115,7 @@ static bool make_machine(Cg *g) {
     g->triple = LLVMGetDefaultTargetTriple();
     if (LLVMGetTargetFromTriple(g->triple, &t, &message)) return fail(g, g->triple, message);
     LLVMCodeGenOptLevel level =
-        g->opt->opt_level == 0 ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
+        g->opt->opt_level < 2 ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
     g->tm = LLVMCreateTargetMachine(t, g->triple, g->machine.cpu, g->machine.features, level,
                                     LLVMRelocPIC, LLVMCodeModelDefault);
     if (!g->tm) return fail(g, g->machine.cpu, NULL);
@@ -144,9 +144,10 @@ static bool verify(Cg *g) {
 }
 
 /* LLVM's passes: what kernels need of -O3, in the order that pays: registers out of allocas, then
- * address arithmetic, invariants out of loops, and a last cleanup. */
+ * address arithmetic, invariants out of loops, and a last cleanup. At -O1 code is to come soon. */
 static const char *pass_pipeline(int opt_level) {
     if (opt_level == 0) return "function(sroa)";
+    if (opt_level == 1) return "function(sroa,early-cse<memssa>)";
     return "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm),"
            "loop(indvars,loop-unroll-full),sroa,gvn," COMBINE ",dse,loop-mssa(licm),simplifycfg,"
            "early-cse<memssa>)";
