@@ -562,11 +562,11 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
     bool mine = rt_shares_mine(t, t->progress.step);
     gnnc_status st;
+    b->gave = false;
     if (t->links) TRY(st, rt_link_batches_check_train(t));
     if (!b->warm) TRY(st, warm_up(t, b));
     if (b->epoch != epoch || (b->next != batch && b->again != batch)) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
-    b->gave = false;
     if (t->pulls) b->again = batch;
     if (!t->pulls && mine) TRY(st, take(t, &b->held));
     if (t->shares) TRY(st, rt_shares_begin(t));

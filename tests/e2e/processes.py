@@ -225,6 +225,8 @@ def share(n, name, in_thread, fails_at=-1, **options):
         if not any(st):
             st.append(wide.gnnc_trainer_save(t, f"{name}.{rank}".encode()) if rank == 0 else 0)
         wide.gnnc_trainer_destroy(t)
+        if any(st):
+            rows.barrier.abort()  # others do not wait for this one
         said[rank] = st, text
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
