@@ -459,9 +459,35 @@ static gnnc_status sort_categories(RtDatumFields *x, RtDatumField *f, int64_t n_
     return GNNC_OK;
 }
 
+/* Whether the texts of a column that nobody said a kind of are dates, each that is there. */
+static bool holds_dates(const RtDatumField *f) {
+    int64_t n = 0;
+    double v;
+    for (int64_t i = 0; i < f->dict.n; i++) {
+        const char *s = f->dict.texts[i].s;
+        if (rt_cell_absent(s)) continue;
+        if (rt_cell_number(s, &v) || !rt_cell_time(s, &v)) return false;
+        n++;
+    }
+    return n > 0 && f->kind == RT_COL_CAT && !f->stated;
+}
+
+/* A database's column is read as it comes, so only its name and declared type make it a time. One
+ * of dates that is none may hide the future: rows then count as if they had always been there. */
+static void warn_dates(const RtDatumFields *x, const RtDatumField *f, const char *now) {
+    rt_import_warn(x->how,
+                   "%s: column '%.80s' %s, though its texts are dates: neither its declared type "
+                   "nor its name says time; --kind %.60s.%.60s=time makes it one",
+                   x->t->name, x->t->columns[f->column].name, now, x->t->type, f->name);
+}
+
 /* Tells that a column is left out, and how it is kept. */
 static void warn_left_out(const RtDatumFields *x, const RtDatumField *f) {
     const char *name = x->t->columns[f->column].name;
+    if (f->decided && holds_dates(f)) {
+        warn_dates(x, f, "is left out");
+        return;
+    }
     if (!f->decided)
         rt_import_warn(x->how, "%s: column '%.80s' is left out: all its cells are NULL", x->t->name,
                        name);
@@ -514,6 +540,7 @@ gnnc_status rt_datum_fields_columns(RtDatumFields *x, int64_t n_rows, RtColumn *
             rt_pool_drop(x->keep, f->to.all);
             continue;
         }
+        if (holds_dates(f)) warn_dates(x, f, "is a category");
         st = make_column(x, f, n_rows, &columns[(*n)++]);
         if (st == GNNC_OK && f->absent &&
             !rt_missing_column(x->keep, f->name, f->missing, f->absent, n_rows, &columns[(*n)++]))

@@ -334,6 +334,27 @@ TEST(what_is_absent_is_so_in_any_order) {
     }
 }
 
+TEST(dates_that_are_no_times_are_told) {
+    static char rows[1 << 15];
+    size_t n = 0;
+    for (int i = 0; i < 600; i++)
+        n += (size_t)snprintf(rows + n, sizeof rows - n, "%d '2020-01-%02d '%d-01-31 '%d-x\n", i,
+                              1 + i % 28, 1400 + i, i % 9);
+    Made made = {"t", "id joined seen code", "int text text text", "id", rows, NULL};
+    Told told = {.n = 0};
+    RtDataset *d = whole(&made, 1, NULL, &(RtImport){.on_warning = tell, .user = &told});
+    CHECK(d && column(d, "t", "joined")->kind == RT_COL_CAT && !rt_table_column(d->nodes, "seen"));
+    CHECK(warned(&told, "t: column 'joined' is a category, though its texts are dates"));
+    CHECK(warned(&told, "t: column 'seen' is left out, though its texts are dates"));
+    CHECK(warned(&told, "--kind t.seen=time makes it one") && !warned(&told, "'code'"));
+    rt_dataset_close(d);
+    told.n = 0;
+    d = whole(&made, 1, "t.joined time\nt.seen time",
+              &(RtImport){.on_warning = tell, .user = &told});
+    CHECK(d && column(d, "t", "seen")->kind == RT_COL_TIME && !warned(&told, "dates"));
+    rt_dataset_close(d);
+}
+
 TEST(texts_of_single_rows_are_no_categories) {
     static char rows[1 << 15];
     size_t n = 0;
