@@ -367,12 +367,33 @@ out:
     return st;
 }
 
+/* A column that FOR EACH names must be the table's own key: one that leads to another table would
+ * ask about each of these, a column of values about each value, and rows are what is asked about.
+ */
+static gnnc_status check_key(const Bind *b, const RtQuery *q) {
+    const RtTable *t = b->entity, *away;
+    if (!q->key) return GNNC_OK;
+    int i = find_name(q->key, t->n_columns, column_name, t->columns);
+    if (i >= 0 && t->columns[i].kind == RT_COL_ID) return GNNC_OK;
+    if ((away = find_key(b, t, q->key)))
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query: FOR EACH %.60s.%.60s: that leads to '%s'; FOR EACH %s asks about "
+                       "each of these",
+                       t->name, q->key, b->d->nodes[away->dst_type].name,
+                       b->d->nodes[away->dst_type].name);
+    if (i >= 0)
+        return rt_fail(b->err, GNNC_E_FORMAT, "query: FOR EACH %.60s.%.60s: that is no key of '%s'",
+                       t->name, q->key, t->name);
+    return GNNC_OK;
+}
+
 gnnc_status rt_query_bind(RtPool *pool, const RtQueryData *data, RtQuery *q, const RtTable **entity,
                           RtError *err) {
     Bind b = {.pool = pool, .data = data, .d = data->d, .err = err};
     gnnc_status st;
     TRY(st, rt_query_entity(data->d, q, entity, err));
     b.entity = *entity;
+    TRY(st, check_key(&b, q));
     TRY(st, bind_expr(&b, q->target, b.entity, false));
     if (q->where) TRY(st, bind_expr(&b, q->where, b.entity, false));
     if (q->assuming) st = bind_expr(&b, q->assuming, b.entity, false);
