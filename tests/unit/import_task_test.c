@@ -117,7 +117,7 @@ static const struct {
     {"", "a column is expected, and the query ends"},
     {"COUNT(orders.*, 0, 20)", "FOR EACH TABLE is expected"},
     {"COUNT(orders.*, 0, 20) FOR EACH clients", "there is no table 'clients'"},
-    {"COUNT(orders.*, 0, 20) FOR EACH orders.customer",
+    {"COUNT(orders.*, 0, 20) FOR EACH orders.customer_id",
      "that leads to 'customers'; FOR EACH customers asks"},
     {"COUNT(orders.*, 0, 20) FOR EACH orders.price",
      "FOR EACH orders.price: that is no key of 'orders'"},
