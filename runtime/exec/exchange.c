@@ -222,16 +222,18 @@ static char *room_to_receive(RtExec *x, int i, int beside, size_t n_bytes) {
 
 /* Sends the rows that others want and receives the rows of the halo into buf, as exchange i of the
  * program, which may go on when it returns (beside.c); row: bytes of one row.  A stale step sends
- * nothing and reads what an earlier one received. */
+ * nothing and reads what an earlier one received; what none did, as in a loop that ended at once,
+ * it receives. */
 static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m, char *buf,
                                 size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
     int beside = rt_beside_pending(x);
+    bool stale = o->stale && o->kept[i];
     char *in = room_to_receive(x, i, beside, (size_t)n_from * row + 1);
     RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
     if (x->rt->device) come.row = h->from_there;
-    if (in && o->stale) return rt_arrival_put(x, &come);
+    if (stale) return rt_arrival_put(x, &come);
     char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
     gnnc_status st = take_rows(x, h, buf, row, out);
