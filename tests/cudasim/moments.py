@@ -5,20 +5,16 @@
 
 Losses show what a gradient moves; of one that moves little, as of attention's vectors, they show nothing.
 """
-import array
-import json
+import os
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+from checkpoint import tensors  # noqa: E402
 
 
 def moments(path):
     """By name, the tensors "opt.m.PARAMETER"."""
-    with open(path, "rb") as f:
-        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-        data, out = f.read(), {}
-    for name, of in header.items():
-        if name.startswith("opt.m."):
-            out[name] = array.array("f", data[slice(*of["data_offsets"])])
-    return out
+    return {name: values for name, values in tensors(path).items() if name.startswith("opt.m.")}
 
 
 def main(one, other):
