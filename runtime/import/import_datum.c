@@ -463,13 +463,14 @@ static gnnc_status sort_categories(RtDatumFields *x, RtDatumField *f, int64_t n_
 static bool holds_dates(const RtDatumField *f) {
     int64_t n = 0;
     double v;
+    if (f->kind != RT_COL_CAT || f->stated) return false;
     for (int64_t i = 0; i < f->dict.n; i++) {
         const char *s = f->dict.texts[i].s;
         if (rt_cell_absent(s)) continue;
         if (rt_cell_number(s, &v) || !rt_cell_time(s, &v)) return false;
         n++;
     }
-    return n > 0 && f->kind == RT_COL_CAT && !f->stated;
+    return n > 0;
 }
 
 /* A database's column is read as it comes, so only its name and declared type make it a time. One
