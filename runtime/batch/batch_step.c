@@ -35,9 +35,8 @@ static bool fits(const RtBatchStep *s, const RtExec *x) {
 /* May so much be allocated, beside what there is?  Workers allocate, too: a snapshot. */
 static gnnc_status may_take(const RtBatchStep *s, size_t n_bytes) {
     if (!n_bytes || !s->t) return GNNC_OK;
-    size_t live = (size_t)rt_trainer_counters(s->t).live_bytes;
-    return rt_memory_more(s->x, &s->t->memory, (size_t)s->t->options.max_memory, live, n_bytes,
-                          "a mini-batch", ": a smaller batch or fan-out needs less");
+    return rt_trainer_may_take(s->t, n_bytes, "a mini-batch",
+                               ": a smaller batch or fan-out needs less");
 }
 
 /* Links and queries are as many in every batch but the last: no later one has more. */

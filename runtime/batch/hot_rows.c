@@ -44,31 +44,33 @@ static gnnc_status count_all(RtPool *pool, const RtSampleGraph *g, const RtHotTy
     return GNNC_OK;
 }
 
-gnnc_status rt_hot_rows_choose(RtPool *pool, const RtSampleGraph *g, RtHotType *type, int64_t room,
-                               RtMayTake may_take, void *user, RtError *err) {
+gnnc_status rt_hot_rows_choose(gnnc_trainer *t, const RtSampleGraph *g, RtHotType *type,
+                               int64_t room, const char *what, const char *advice) {
+    RtPool *pool = &t->rt.pool;
+    RtError *err = &t->rt.err;
     int64_t *bytes = RT_NEWN(pool, int64_t, SCORES), n = 0;
     int32_t **score = RT_NEWN(pool, int32_t *, g->n_types + 1);
     if (!bytes || !score) return rt_fail_nomem(err, "hot rows");
     for (int k = 0; k < g->n_types; k++) n += type[k].n ? type[k].n + 256 : 0;
-    gnnc_status st = may_take(user, n * (int64_t)sizeof **score);
+    gnnc_status st = rt_trainer_may_take(t, (size_t)n * sizeof **score, what, advice);
     if (st == GNNC_OK) st = count_all(pool, g, type, score, bytes, err);
     int32_t least = SCORES;
     while (least > 1 && bytes[least - 1] <= room) room -= bytes[--least];
     least--; /* some of these have room; rows without edges are read as seeds alone */
     for (int k = 0; k < g->n_types && st == GNNC_OK; k++) {
-        RtHotType *t = &type[k];
+        RtHotType *y = &type[k];
         if (!score[k]) continue;
-        bool some = least > 0 && t->row_bytes > 0; /* rows without elements take no room */
-        int64_t equal = some ? room / (int64_t)t->row_bytes : 0, left = equal;
-        int64_t chosen = list_rows(t, score[k], least, &left, NULL);
-        st = may_take(user, chosen * (int64_t)sizeof *t->row);
-        if (st == GNNC_OK && !(t->row = RT_NEWN(pool, int32_t, chosen + 1)))
+        bool some = least > 0 && y->row_bytes > 0; /* rows without elements take no room */
+        int64_t equal = some ? room / (int64_t)y->row_bytes : 0, left = equal;
+        int64_t chosen = list_rows(y, score[k], least, &left, NULL);
+        st = rt_trainer_may_take(t, (size_t)chosen * sizeof *y->row, what, advice);
+        if (st == GNNC_OK && !(y->row = RT_NEWN(pool, int32_t, chosen + 1)))
             st = rt_fail_nomem(err, "hot rows");
         if (st != GNNC_OK) break;
         if (left > 0) equal -= left;
-        room -= equal * (int64_t)t->row_bytes;
-        list_rows(t, score[k], least, &equal, t->row);
-        t->n_chosen = chosen;
+        room -= equal * (int64_t)y->row_bytes;
+        list_rows(y, score[k], least, &equal, y->row);
+        y->n_chosen = chosen;
     }
     for (int k = 0; k < g->n_types; k++) rt_pool_drop(pool, score[k]);
     rt_pool_drop(pool, score);

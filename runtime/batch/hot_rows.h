@@ -4,21 +4,20 @@
 #define RUNTIME_HOT_ROWS_H
 
 #include "runtime/sample/sample.h"
+#include "runtime/trainer/trainer.h"
 
 /* A node type: rows [0, n), of which [without_lo, without_hi) are not to be chosen. */
 typedef struct {
     int64_t n, without_lo, without_hi;
     size_t row_bytes; /* of its columns together */
-    int32_t *row;     /* [n_chosen], ascending, in the caller's pool */
+    int32_t *row;     /* [n_chosen], ascending, in the trainer's pool */
     int64_t n_chosen;
 } RtHotType;
 
-/* Asked before memory is taken: whether so many bytes may be. */
-typedef gnnc_status (*RtMayTake)(void *user, int64_t n_bytes);
-
 /* Chooses, of all types [g->n_types] together, the rows with most edges along which g draws that
- * have room in `room` bytes.  A type with n = 0 has none; rows without edges are never chosen. */
-gnnc_status rt_hot_rows_choose(RtPool *pool, const RtSampleGraph *g, RtHotType *type, int64_t room,
-                               RtMayTake may_take, void *user, RtError *err);
+ * have room in `room` bytes.  A type with n = 0 has none; rows without edges are never chosen.
+ * what, advice: of a refusal to take memory for it (rt_trainer_may_take). */
+gnnc_status rt_hot_rows_choose(gnnc_trainer *t, const RtSampleGraph *g, RtHotType *type,
+                               int64_t room, const char *what, const char *advice);
 
 #endif

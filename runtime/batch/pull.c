@@ -98,9 +98,8 @@ static gnnc_status make_room(gnnc_trainer *t, RtPullColumn *c) {
     enum { LEAST = 1 << 10 }; /* less would stay in the pool */
     const RtPulls *p = t->pulls;
     size_t n_bytes = (size_t)p->type[c->type].bound[p->n] * c->row_bytes;
-    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
-    gnnc_status st = rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes,
-                                    "features of all rows", ", which this phase reads");
+    gnnc_status st =
+        rt_trainer_may_take(t, n_bytes, "features of all rows", ", which this phase reads");
     if (st != GNNC_OK) return st;
     c->all = rt_pool_alloc(&t->rt.pool, n_bytes < LEAST ? LEAST : n_bytes, 1);
     return c->all ? GNNC_OK : rt_fail_nomem(&t->rt.err, "features of all rows");

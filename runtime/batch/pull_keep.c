@@ -7,12 +7,12 @@
 
 #include <string.h>
 
+static const char what_stays[] = "rows of others that stay",
+                  less_stays[] = ": a smaller pull_cache needs less";
+
 /* May so much be allocated, beside what there is? */
-static gnnc_status may_take(void *user, int64_t n_bytes) {
-    gnnc_trainer *t = user;
-    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
-    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, (size_t)n_bytes,
-                          "rows of others that stay", ": a smaller pull_cache needs less");
+static gnnc_status may_take(gnnc_trainer *t, int64_t n_bytes) {
+    return rt_trainer_may_take(t, (size_t)n_bytes, what_stays, less_stays);
 }
 
 /* Chooses the rows of others with most edges that have room in option pull_cache. */
@@ -28,8 +28,7 @@ static gnnc_status choose_kept(gnnc_trainer *t, const RtSampleGraph *g) {
                              .without_hi = y->bound[p->rank + 1],
                              .row_bytes = y->row_bytes};
     }
-    gnnc_status st =
-        rt_hot_rows_choose(&t->rt.pool, g, hot, t->options.pull_cache, may_take, t, &t->rt.err);
+    gnnc_status st = rt_hot_rows_choose(t, g, hot, t->options.pull_cache, what_stays, less_stays);
     for (int k = 0; k < p->map.n_types && st == GNNC_OK; k++) {
         p->type[k].kept = hot[k].row;
         p->type[k].n_chosen = hot[k].n_chosen;

@@ -176,15 +176,6 @@ out:
 }
 
 /* ---- rows near the device -------- */
-/* Who takes memory of the host for the choice: page-locked columns were counted before. */
-static gnnc_status may_take(void *user, int64_t n_bytes) {
-    gnnc_trainer *t = user;
-    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
-    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, (size_t)n_bytes,
-                          "the choice of rows that stay on the device",
-                          ": feature_cache 0 needs none");
-}
-
 /* Of columns that a device reads in the host's memory: brings the rows that batches read most often
  * there, in option feature_cache. */
 static gnnc_status keep_hot_rows(gnnc_trainer *t, const RtBatches *b) {
@@ -197,8 +188,9 @@ static gnnc_status keep_hot_rows(gnnc_trainer *t, const RtBatches *b) {
         size_t row_bytes = (size_t)rt_device_pinned_bytes(&t->x, space);
         if (row_bytes) hot[k] = (RtHotType){.n = g->type[k].n, .row_bytes = row_bytes};
     }
-    gnnc_status st =
-        rt_hot_rows_choose(&t->rt.pool, g, hot, t->options.feature_cache, may_take, t, &t->rt.err);
+    gnnc_status st = rt_hot_rows_choose(t, g, hot, t->options.feature_cache,
+                                        "the choice of rows that stay on the device",
+                                        ": feature_cache 0 needs none");
     for (int k = 0; k < g->n_types && st == GNNC_OK; k++)
         st =
             rt_device_keep_rows(&t->x, b->source.map.space_of_type[k], hot[k].row, hot[k].n_chosen);

@@ -1,7 +1,6 @@
 /* Two copies of a program's buffers, and which is newer.  See device.h. */
 #include "device.h"
 
-#include "device_pinned.h"
 #include "device_spmm.h"
 
 #include <string.h>
@@ -116,7 +115,6 @@ void rt_device_close(RtExec *x) {
     d->ops->release(d, d->room);
     d->ops->unpin(d, d->read_back);
     rt_device_batch_close(d);
-    rt_device_pinned_close(d);
     d->ops->close(d);
     x->rt->device = NULL;
 }
@@ -396,6 +394,6 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     size_t batch = d->batch.arena_bytes + d->batch.listed_bytes + d->batch.rows_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
     return (int64_t)(room_bytes(d->x->program) + d->fixed_bytes + d->arena_bytes + d->best_bytes +
-                     d->work_bytes + d->sampler_bytes + d->sums_bytes + d->pinned_bytes +
-                     d->built_bytes + d->spmms.n_bytes + d->rows.n_bytes + batch);
+                     d->work_bytes + d->sampler_bytes + d->sums_bytes + d->built_bytes +
+                     d->spmms.n_bytes + d->rows.n_bytes + batch);
 }

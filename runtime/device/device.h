@@ -23,7 +23,6 @@
 typedef struct RtDevice RtDevice;
 struct RtMemory;
 struct RtDeviceMaps;
-struct RtDevicePinned;
 struct RtSparse;
 
 /* What one device of all machines has, by whatever number a process sees it; 0: it is not known. */
@@ -209,6 +208,15 @@ typedef struct RtDeviceBatch {
     size_t listed_bytes, rows_bytes;
 } RtDeviceBatch;
 
+/* Where batches read the rows of a buffer that is not the device's (device_pinned.h). */
+typedef struct RtDevicePinned {
+    void *here;        /* page-locked: all rows; NULL: the buffer is the device's */
+    int space;         /* whose rows they are */
+    int64_t row_bytes; /* of them */
+    int32_t *slot; /* on the device, by row: which of `rows` it is, or -1; NULL: none is there */
+    void *rows;
+} RtDevicePinned;
+
 /* Memory of the device, in a list. */
 typedef struct RtDeviceMemory {
     struct RtDeviceMemory *next;
@@ -265,12 +273,12 @@ struct RtDevice {
     bool samples;       /* it draws batches, by program.device_sample */
     bool shares;        /* what no batch brings is another's memory, in which nothing changes */
     bool never_record;  /* a failure shall be told at the call that caused it */
-    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes, sums_bytes, pinned_bytes;
+    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes, sums_bytes;
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
-    struct RtDevicePinned *pinned; /* [n_bufs] (device_pinned.h); NULL = none */
-    const void **lent;             /* [n_bufs] the host's memory there, or NULL */
+    RtDevicePinned *pinned; /* [n_bufs] (device_pinned.h); NULL = none */
+    const void **lent;      /* [n_bufs] the host's memory there, or NULL */
     RtDeviceSpmms spmms;
     RtDeviceRows rows;
     RtDevicePhase *phase;      /* [n_phases] */

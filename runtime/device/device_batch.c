@@ -14,8 +14,6 @@
  * find the batch's own sizes in front of what it brings (codegen/plan_passes/plan_buckets.c). */
 #include "device.h"
 
-#include "device_pinned.h"
-
 #include <string.h>
 
 #include "runtime/bind/bind.h"
@@ -50,8 +48,6 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
 }
 
 /* ---- buckets -------- */
-/* Most batches are within some percent of the mean, and the first epoch's room is a quarter more
- * than the largest so far: with eighths, sizes are rounded up by an eighth of the room at most. */
 /* Releases the recordings of the training step for all buckets, since they hold old addresses. */
 void rt_device_forget_buckets(RtDevice *d) {
     for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
@@ -71,7 +67,9 @@ void rt_device_want_buckets(RtExec *x, bool wanted) {
         rt_message(x->rt, "shapes: %s; each batch keeps its own", train->buckets_lack);
 }
 
-/* A size of bucket number `bucket`, rounded up: that part of the room `most`. */
+/* A size of bucket number `bucket`, rounded up: that part of the room `most`.  Most batches are
+ * within some percent of the mean, and the first epoch's room is a quarter more than the largest so
+ * far: with eighths, sizes are rounded up by an eighth of the room at most. */
 static int64_t size_in(int bucket, int64_t most) {
     return (most * (bucket + 1) + RT_BUCKETS - 1) / RT_BUCKETS;
 }

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "device_rows.h"
+#include "runtime/trainer/trainer.h"
+
 /* Which buffer is pinned for column c; -1: none. Labels, splits and times are small and stay on the
  * device. */
 static int pinned_buffer(const RtExec *x, int c) {
@@ -14,22 +17,25 @@ static int pinned_buffer(const RtExec *x, int c) {
     return numbers && rows && x->buf[want->buf] && !x->rt->device->lent[want->buf] ? want->buf : -1;
 }
 
-/* Copies buffer b, of so many rows, to page-locked memory. */
-static gnnc_status pin(RtExec *x, RtDevicePinned *p, int b, int64_t n_rows) {
+/* Copies buffer b, which holds rows of a space, to page-locked memory. */
+static gnnc_status pin(RtExec *x, RtDevicePinned *p, int b, int space) {
     RtDevice *d = x->rt->device;
+    int64_t n_rows = rt_size(x->program, x->n, space);
     size_t n;
     gnnc_status st = rt_buf_bytes(x, b, &n);
     if (st != GNNC_OK || n_rows == 0 || n == 0) return st;
     st = d->ops->pin_shared(d, n, &p->here);
     if (st != GNNC_OK) return st;
+    p->space = space;
     p->row_bytes = (int64_t)n / n_rows;
     memcpy(p->here, x->buf[b], n);
     return GNNC_OK;
 }
 
-gnnc_status rt_device_pin_columns(RtExec *x, RtMemory *m, size_t limit, size_t live_bytes) {
-    RtDevice *d = x->rt->device;
-    const rt_program *p = x->program;
+gnnc_status rt_device_pin_columns(gnnc_trainer *t) {
+    RtExec *x = &t->x;
+    RtDevice *d = t->rt.device;
+    const rt_program *p = t->program;
     size_t all = 0, n;
     gnnc_status st = GNNC_OK;
     if (!d || !d->pins || !p->sampling.batch) return GNNC_OK;
@@ -39,60 +45,48 @@ gnnc_status rt_device_pin_columns(RtExec *x, RtMemory *m, size_t limit, size_t l
         TRY(st, rt_buf_bytes(x, b, &n));
         all += n;
     }
-    TRY(st, rt_memory_more(x, m, limit, live_bytes, all, "columns in page-locked memory",
-                           ": with features on the device (device_features 1) they need none"));
-    if (!(d->pinned = RT_NEWN(&x->rt->pool, RtDevicePinned, p->n_bufs + 1)))
-        return rt_fail_nomem(&x->rt->err, "columns in page-locked memory");
+    TRY(st,
+        rt_trainer_may_take(t, all, "columns in page-locked memory",
+                            ": with features on the device (device_features 1) they need none"));
+    if (!(d->pinned = RT_NEWN(&t->rt.pool, RtDevicePinned, p->n_bufs + 1)))
+        return rt_fail_nomem(&t->rt.err, "columns in page-locked memory");
     for (int c = 0; c < p->n_columns; c++) {
         int b = pinned_buffer(x, c);
-        if (b >= 0 && !d->pinned[b].here)
-            TRY(st, pin(x, &d->pinned[b], b, rt_size(p, x->n, p->columns[c].space)));
+        if (b >= 0 && !d->pinned[b].here) TRY(st, pin(x, &d->pinned[b], b, p->columns[c].space));
     }
 out:
     return st;
 }
 
-static bool is_of_space(const RtExec *x, int b, int space) {
-    const rt_program *p = x->program;
-    for (int c = 0; c < p->n_columns; c++)
-        if (p->columns[c].buf == b && p->columns[c].space == space) return true;
-    return false;
+static bool is_of_space(const RtDevicePinned *p, int space) {
+    return p->here && p->space == space;
 }
 
 int64_t rt_device_pinned_bytes(const RtExec *x, int space) {
     const RtDevice *d = x->rt->device;
     int64_t n = 0;
     for (int b = 0; d && d->pinned && b < x->program->n_bufs; b++)
-        if (d->pinned[b].here && is_of_space(x, b, space)) n += d->pinned[b].row_bytes;
+        if (is_of_space(&d->pinned[b], space)) n += d->pinned[b].row_bytes;
     return n;
-}
-
-/* Allocates n_bytes on the device for as long as it is open, which count as its columns. */
-static gnnc_status take(RtDevice *d, size_t n_bytes, void **p) {
-    gnnc_status st = d->ops->alloc(d, n_bytes, p);
-    if (st == GNNC_OK) d->pinned_bytes += n_bytes;
-    return st;
 }
 
 /* Sends, by row of the space, which of the n rows on the device it is. */
 static gnnc_status send_slots(RtExec *x, int space, const int32_t *row, int64_t n, int32_t **slot) {
-    RtDevice *d = x->rt->device;
     int64_t n_rows = rt_size(x->program, x->n, space);
-    size_t n_bytes = (size_t)n_rows * sizeof **slot;
     int32_t *here = RT_NEWN(&x->rt->pool, int32_t, n_rows + 1);
     if (!here) return rt_fail_nomem(&x->rt->err, "rows on the device");
     for (int64_t i = 0; i < n_rows; i++) here[i] = -1;
     for (int64_t i = 0; i < n; i++) here[row[i]] = (int32_t)i;
-    gnnc_status st = take(d, n_bytes, (void **)slot);
-    if (st == GNNC_OK) st = d->ops->upload(d, *slot, here, n_bytes);
+    gnnc_status st = rt_device_rows_copy(x, here, (size_t)n_rows * sizeof *here, (void **)slot);
     rt_pool_drop(&x->rt->pool, here);
     return st;
 }
 
 /* Sends the n rows of a column, as many at a time as `room` has. */
-static gnnc_status send_rows(RtDevice *d, RtDevicePinned *p, const int32_t *row, int64_t n,
+static gnnc_status send_rows(RtExec *x, RtDevicePinned *p, const int32_t *row, int64_t n,
                              char *room, int64_t at_once) {
-    gnnc_status st = take(d, (size_t)(n * p->row_bytes), &p->rows);
+    RtDevice *d = x->rt->device;
+    gnnc_status st = rt_device_rows_memory(x, (size_t)(n * p->row_bytes), &p->rows);
     for (int64_t i = 0; i < n && st == GNNC_OK; i += at_once) {
         int64_t many = n - i < at_once ? n - i : at_once;
         for (int64_t k = 0; k < many; k++)
@@ -115,8 +109,8 @@ gnnc_status rt_device_keep_rows(RtExec *x, int space, const int32_t *row, int64_
     gnnc_status st = send_slots(x, space, row, n, &slot);
     for (int b = 0; b < x->program->n_bufs && st == GNNC_OK; b++) {
         RtDevicePinned *p = &d->pinned[b];
-        if (!p->here || !is_of_space(x, b, space)) continue;
-        st = send_rows(d, p, row, n, room, at_once);
+        if (!is_of_space(p, space)) continue;
+        st = send_rows(x, p, row, n, room, at_once);
         if (st == GNNC_OK) p->slot = slot;
     }
     rt_pool_drop(&x->rt->pool, room);
@@ -124,14 +118,8 @@ gnnc_status rt_device_keep_rows(RtExec *x, int space, const int32_t *row, int64_
 }
 
 void rt_device_pinned_close(RtDevice *d) {
-    for (int b = 0; d->pinned && b < d->x->program->n_bufs; b++) {
-        RtDevicePinned *p = &d->pinned[b];
-        int32_t *slot = p->slot;
-        for (int k = b; k < d->x->program->n_bufs; k++) /* a space's buffers share it */
-            if (d->pinned[k].slot == slot) d->pinned[k].slot = NULL;
-        d->ops->release(d, slot);
-        d->ops->release(d, p->rows);
-        d->ops->unpin(d, p->here);
-    }
+    if (d->pinned) d->ops->wait(d); /* batches may read them */
+    for (int b = 0; d->pinned && b < d->x->program->n_bufs; b++)
+        d->ops->unpin(d, d->pinned[b].here);
     d->pinned = NULL;
 }

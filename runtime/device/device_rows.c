@@ -37,7 +37,7 @@ gnnc_status rt_device_rows_memory(RtExec *x, size_t n_bytes, void **p) {
     RtDevice *d = x->rt->device;
     RtDeviceMemory *m = RT_NEW(&x->rt->pool, RtDeviceMemory);
     *p = NULL;
-    if (!m) return rt_fail_nomem(&x->rt->err, "rows that processes exchange");
+    if (!m) return rt_fail_nomem(&x->rt->err, "rows on the device");
     gnnc_status st = d->ops->alloc(d, n_bytes, &m->p);
     if (st != GNNC_OK) return st;
     m->n_bytes = n_bytes;

@@ -36,8 +36,8 @@ gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m) {
     return GNNC_OK;
 }
 
-gnnc_status rt_device_pin_columns(RtExec *x, RtMemory *m, size_t limit, size_t live_bytes) {
-    (void)x, (void)m, (void)limit, (void)live_bytes;
+gnnc_status rt_device_pin_columns(gnnc_trainer *t) {
+    (void)t;
     return GNNC_OK;
 }
 
@@ -135,6 +135,8 @@ bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
 void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
 }
 void rt_device_rows_drop(RtExec *x, void *p) {
+}
+void rt_device_pinned_close(RtDevice *d) {
 }
 void rt_device_rows_close(RtDevice *d) {
 }

@@ -27,3 +27,10 @@ gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
     pthread_mutex_unlock(&t->counting);
     return now;
 }
+
+gnnc_status rt_trainer_may_take(gnnc_trainer *t, size_t n_bytes, const char *what,
+                                const char *advice) {
+    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
+    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes, what,
+                          advice);
+}

@@ -179,6 +179,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     rt_beside_close(&t->x);
     rt_team_stop(t->rt.team);
     if (t->rt.device) rt_device_rows_close(t->rt.device);
+    if (t->rt.device) rt_device_pinned_close(t->rt.device);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
     if (t->graph) rt_graph_leave(t->graph, t->snapshot);
@@ -448,8 +449,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->training) TRY(st, t->training->limit_judged(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
-    TRY(st, rt_device_pin_columns(&t->x, &t->memory, (size_t)t->options.max_memory,
-                                  (size_t)rt_trainer_counters(t).live_bytes));
+    TRY(st, rt_device_pin_columns(t));
     TRY(st, rt_device_place(&t->x, &t->memory));
     TRY(st, rt_model_options_bound(t));
     TRY(st, rt_trainer_set_serial_steps(t));

@@ -152,6 +152,9 @@ gnnc_status rt_trainer_need_data(gnnc_trainer *t);
 /* gnnc_trainer_load_graph, of a snapshot that the caller entered: t, or a failure, leaves it. */
 gnnc_status rt_trainer_load_snapshot(gnnc_trainer *t, gnnc_graph *graph, struct RtSnapshot *s);
 gnnc_counters rt_trainer_counters(gnnc_trainer *t); /* now; workers allocate, too */
+/* May n_bytes be allocated, for `what`, beside what there is now?  E_LIMIT: no, with the advice. */
+gnnc_status rt_trainer_may_take(gnnc_trainer *t, size_t n_bytes, const char *what,
+                                const char *advice);
 
 /* Other threads, another limit for steps that run alone; results do not change. */
 gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
