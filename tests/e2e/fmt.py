@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import gnncc
+
 FENCE = re.compile(r"^```gnn(?:-error)?\b[^\n]*\n(.*?)^```", re.M | re.S)
 SHIPPED = ("models/*.gnn", "models/layers/*.gnn", "bench/models/*.gnn", "docs/embedding/*.gnn")
 
@@ -35,17 +37,16 @@ def fmt(gnnc, text):
     return r.returncode, r.stdout, r.stderr
 
 
-def graph(gnnc, text, folder):
-    """The graph IR without positions, or that there is none."""
-    with tempfile.TemporaryDirectory() as work:
-        path = os.path.join(work, "model.gnn")
-        with open(path, "wb") as f:
-            f.write(text)
-        r = subprocess.run([gnnc, path, "-I", folder, "--passes=", "--emit=ir"], capture_output=True)
-    return r.returncode, re.sub(rb"  !.*|  source .*", b"", re.split(rb"^sources {", r.stdout, flags=re.M)[0])
+def graph(lib, text, folder):
+    """The graph IR without positions, or None."""
+    try:
+        ir = gnncc.made(lib, "model.gnn", "-I", folder, "--passes=", "--target=cpu", "--emit=ir", text=text)
+    except ValueError:
+        return None
+    return re.sub(rb"  !.*|  source .*", b"", re.split(rb"^sources {", ir, flags=re.M)[0])
 
 
-def wrong(gnnc, name, folder, text):
+def wrong(gnnc, lib, name, folder, text):
     """What fmt makes of it, or None where it cannot be read; and what is wrong, or None."""
     code, once, said = fmt(gnnc, text)
     if code:
@@ -53,7 +54,7 @@ def wrong(gnnc, name, folder, text):
         return None, None if code == 1 and place and not once else f"fmt ends with {code}: {said.decode()}"
     if len(re.findall(rb"[^ \n]*#", once)) != len(re.findall(rb"[^ \n]*#", text)):
         return once, "a comment is lost"
-    if once != text and graph(gnnc, text, folder) != graph(gnnc, once, folder):
+    if once != text and graph(lib, text, folder) != graph(lib, once, folder):
         return once, "the graph IR is another one"
     return once, None
 
@@ -125,9 +126,9 @@ def check_files(gnnc, work):
 
 def main(gnnc, top):
     gnnc, top = os.path.abspath(gnnc), os.path.abspath(top)
-    failures, count, made = [], 0, {}
+    failures, count, made, lib = [], 0, {}, gnncc.opened(gnnc)
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
-        found = [(t[0], pool.submit(wrong, gnnc, *t)) for t in texts(gnnc, top)]
+        found = [(t[0], pool.submit(wrong, gnnc, lib, *t)) for t in texts(gnnc, top)]
         for name, result in found:
             count += 1
             once, why = result.result()

@@ -7,10 +7,10 @@ For each model, target and level of optimisation: the graph IR, the plan and the
 the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
 to the byte what the model itself is compiled to, and so is the report of breaks.  So is what is left of a pipeline that stopped half way.  Types that follow
 from operands are inferred as the model has them.  Of models whose steps and operations others have as well, only the cpu's
-code at -O2 goes through this, and at -O0 only few do, but where they are named or GNNC_LONG is set; small.py says which models.
+code goes through this, and at -O0 only few do, but where they are named or GNNC_LONG is set; small.py says which models.
+All passes are those of -O1 in CI: what LLVM makes of the same code at -O2 is the same.
 """
 import concurrent.futures
-import ctypes
 import json
 import os
 import re
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 
+import gnncc
 from small import LONG, left_out
 
 GNNC, TOP = sys.argv[1], sys.argv[2]
@@ -25,33 +26,14 @@ LEVELS = [("ir", "x.gir"), ("plan", "x.plan"), ("loops", "x.loops")]
 # Sums of neighbours in variants, softmax, relations, links with negatives, batches by time, many graphs in batches.
 WHOLE = {"gcn", "gat", "rgcn", "link", "relational_sage", "gin_graphs"}
 AT_O0 = {"gcn", "relational_sage", "gin_graphs"}
+ALL = "-O2" if LONG else "-O1"
 
 
-COMPILER = ctypes.CDLL(os.path.join(os.path.dirname(os.environ.get("GNNC", GNNC)), "libgnncc.so"))
-COMPILER.gnncc_result_data.restype = ctypes.c_void_p
-for name in ("gnncc_error", "gnncc_result_text"):
-    getattr(COMPILER, name).restype = ctypes.c_char_p
+COMPILER = gnncc.opened(GNNC)
 
 
 def made(path, *options):
-    """What the compiler makes of a file, as a library: a process for each of hundreds would take as long again to start."""
-    c, r, n, options = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t(), ["--no-rows", *options]
-    if COMPILER.gnncc_create(ctypes.byref(c)):
-        raise MemoryError
-    try:
-        while options:
-            name, has, value = options.pop(0).partition("=")
-            if name == "-o":
-                has, value = True, options.pop(0)
-            if COMPILER.gnncc_set(c, name.encode(), value.encode() if has else None):
-                raise ValueError(f"{path}: {COMPILER.gnncc_error(c).decode()}")
-        if COMPILER.gnncc_compile(c, path.encode(), ctypes.byref(r)):
-            raise ValueError(f"{path}: {(COMPILER.gnncc_result_text(r) or COMPILER.gnncc_error(c)).decode()}")
-        data = COMPILER.gnncc_result_data(r, ctypes.byref(n))
-        return ctypes.string_at(data, n.value) if data else b""
-    finally:
-        COMPILER.gnncc_result_destroy(r)
-        COMPILER.gnncc_destroy(c)
+    return gnncc.made(COMPILER, path, *options)
 
 
 def gnnc(*args):
@@ -99,7 +81,7 @@ def check(model, target, level):
     """The differences found, in words."""
     name = f"{os.path.basename(model)} {target} {level}"
     options, bad = [level, f"--target={target}"], []
-    last = ["cuda" if target == "cuda" else "llvm"] + (["c"] if level == "-O2" else [])
+    last = ["cuda" if target == "cuda" else "llvm"] + (["c"] if level == ALL else [])
     with tempfile.TemporaryDirectory() as folder:
         want = {kind: made(model, *options, f"--emit={kind}") for kind in ["ir", "loops"] + last}
         want["plan"], broken = with_breaks(folder, model, options, "plan")
@@ -113,7 +95,7 @@ def check(model, target, level):
             for k in now:
                 bad += differs(f"{name}: {k} of {file}", want[k], now[k])
             bad += differs(f"{name}: breaks of {file}", broken, breaks)
-        if target != "cpu" or level != "-O2":
+        if target != "cpu" or level != ALL:
             return bad
         bad += differs(f"{name}: inferred types", *inferred(model, folder))
         path = os.path.join(folder, "half.gir")
@@ -156,8 +138,8 @@ def main():
     assert models or "libraries" in sys.argv
     every = len(sys.argv) > 3 or LONG
     names = {m: os.path.basename(m)[:-4] for m in models}
-    jobs = [(m, t, o) for m, name in names.items() for t in ("cpu", "cuda") for o in ("-O0", "-O2")
-            if every or ((t, o) == ("cpu", "-O2") and not left_out(name)) or name in (WHOLE if o == "-O2" else AT_O0)]
+    jobs = [(m, t, o) for m, name in names.items() for t in ("cpu", "cuda") for o in ("-O0", ALL)
+            if every or ((t, o) == ("cpu", ALL) and not left_out(name)) or name in (WHOLE if o == ALL else AT_O0)]
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count())) as pool:
         bad = sum(pool.map(lambda j: check(*j), jobs), [])
     if len(sys.argv) < 4 or "libraries" in sys.argv:
