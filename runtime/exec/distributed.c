@@ -118,8 +118,10 @@ static gnnc_status check_parts(RtExec *x, const RtDist *o) {
 
 gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t stale_halos) {
     RtPool *pool = &x->rt->pool;
-    if (!x->program->by_parts) return GNNC_OK;
     bool several = p && p->n > 1;
+    if (stale_halos && !several)
+        rt_message(x->rt, "stale halos: one process has all rows, the option changes nothing");
+    if (!x->program->by_parts) return GNNC_OK;
     RtDist *o = RT_NEW(pool, RtDist);
     if (!o) return rt_fail_nomem(&x->rt->err, "parts of rows");
     *o = (RtDist){.n = several ? p->n : 1,

@@ -395,7 +395,8 @@ text = p.communicate(timeout=200)[0]
 check("stopped by a signal to one, told once", text.count("stopped by SIGTERM") == 1, text)
 
 # ---- one line where they cannot ---------------------------------------------------------------------------------
-told(1, "./gcn", CORA4, "--epochs", "1", "--checkpoint", "other.weights", "--seed", "3")
+text = ran(1, "./gcn", CORA4, "--epochs", "1", "--checkpoint", "other.weights", "--seed", "3", "--stale-halos", "1").stderr
+check("one process has no stale halos", text.count("stale halos: one process has all rows, the option changes nothing") == 1, text)
 wrong = [
     ("3 processes share rows of data in 1 part", 3, ["./gcn", "--data", CORA]),
     ("5 processes share rows of data in 4 parts", 5, ["./gcn", "--data", CORA4]),
