@@ -207,6 +207,23 @@ gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st) {
                    gnnc_status_text(st));
 }
 
+void rt_dist_leave(RtExec *x, gnnc_status st) {
+    RtDist *o = x->rt->dist;
+    /* What a model asserts all processes compute: it fails in all, behind the same exchange. */
+    if (!rt_dist_several(x) || st == GNNC_OK || st == GNNC_E_ASSERT || o->failed != GNNC_OK) return;
+    o->failed = st;
+    o->left = true;
+}
+
+gnnc_status rt_dist_check(RtExec *x) {
+    const RtDist *o = x->rt->dist;
+    if (!o || !o->left) return GNNC_OK;
+    return rt_fail(&x->rt->err, o->failed,
+                   "rank %d has failed in an earlier call, and is no longer in step with the other "
+                   "processes: %s",
+                   o->rank, gnnc_status_text(o->failed));
+}
+
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
     RtDist *o = x->rt->dist;
     rt_dist_count(x, m);

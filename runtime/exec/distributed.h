@@ -30,7 +30,8 @@ struct RtDist {
     size_t buffer_bytes[2 * RT_BESIDE_MOST];
     float *sums; /* over rows: nodes of a tree (sum_parts.c), where steps run */
     size_t sums_bytes;
-    gnnc_status failed; /* of the first exchange that did: none is tried after it */
+    gnnc_status failed; /* of the first exchange or phase that did: no exchange is tried after it */
+    bool left;          /* it was a phase, which others may go on with */
     RtBeside *beside;   /* what is computed while rows come (beside.c); NULL: nothing was yet */
 };
 
@@ -84,6 +85,11 @@ gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *
 int64_t rt_dist_count(RtExec *x, const RtMessages *m);
 /* Notes that an exchange of `what` has failed, so that all later ones do.  Returns st. */
 gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st);
+/* A phase, or what goes before it, has failed, maybe in this process alone: the others wait for
+ * what it will not send, so no phase is run here from now on. */
+void rt_dist_leave(RtExec *x, gnnc_status st);
+/* What that was, told of; GNNC_OK: nothing. */
+gnnc_status rt_dist_check(RtExec *x);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */
 gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
 /* The same for exchange i of the program alone. */

@@ -27,6 +27,7 @@ static gnnc_status run(RtExec *x, const rt_phase *phase) {
     if (st == GNNC_OK) st = profiled;
     x->rt->alone_here = NULL;
     if (st == GNNC_OK) return st;
+    rt_dist_leave(x, st);
     return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
 }
 

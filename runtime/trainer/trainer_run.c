@@ -109,12 +109,15 @@ void rt_trainer_inputs(gnnc_trainer *t) {
 static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
     bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
+    gnnc_status goes_on = rt_dist_check(&t->x);
+    if (goes_on != GNNC_OK) return goes_on;
     if (trains || judges) {
         gnnc_status lacks = rt_bind_require_labels(&t->x);
         if (lacks != GNNC_OK) return lacks;
     }
     if (trains && !t->agreed && rt_dist_several(&t->x)) {
         gnnc_status st = rt_processes_agree(t, true);
+        rt_dist_leave(&t->x, st);
         if (st != GNNC_OK) return st;
         t->agreed = true;
     }

@@ -16,7 +16,7 @@ from threads import E_IO, Broadcast, Bus, Exchange, Processes, Rows, Trainer as 
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP.encode() + b"/models/data/cora"
-E_LIMIT, E_STATE, E_STOPPED = -11, -10, -15
+E_NOMEM, E_LIMIT, E_STATE, E_STOPPED = -1, -11, -10, -15
 K, EPOCHS = 5, 3
 MODEL = """
 import "layers/sage.gnn"
@@ -257,6 +257,39 @@ check("fast sums by a host that has none", all(st == [0, E_STATE] and "'reduce_f
 for at in elsewhere[0][0], elsewhere[0][-1]:
     said, _ = share(2, "fails", 1, fails_at=at)
     check(f"exchange {at} fails while rows are computed", all(E_IO in st and "rows of other processes did not come" in e for st, e in said), said)
+
+# ---- one that fails alone within a phase is in step with nobody any more ----------------------------------------
+libc, armed = ctypes.CDLL(None), [None]  # armed: no memory behind so many exchanges
+libc.calloc.restype = ctypes.c_void_p
+Give, Take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t), ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+rows, bus, said = Rows(2), Bus(2), [[], []]
+give = Give(lambda _, n: None if armed[0] is not None and rows.n_calls > armed[0] else libc.calloc(ctypes.c_size_t(n), ctypes.c_size_t(1)))
+take = Take(lambda _, block: libc.free(ctypes.c_void_p(block)))
+
+
+def lacks_memory(rank):
+    t = Of(wide, b"two", rank, 2, bus, rows=rows, memory=(give, take) if rank else None)
+    t.ok(t.load())
+    armed[0] = rows.n_calls if rank else armed[0]
+    for call in (wide.gnnc_trainer_epoch,) * (1 + rank):
+        said[rank].append((call(t.t), t.error(), rows.n_calls, bus.count[rank]))
+        armed[0] = None
+    if rank:
+        said[rank].append((wide.gnnc_trainer_run_phase(t.t, b"predict"), t.error(), rows.n_calls, bus.count[rank]))
+        rows.barrier.abort()
+    wide.gnnc_trainer_destroy(t.t)
+
+
+threads = [threading.Thread(target=lacks_memory, args=(rank,)) for rank in range(2)]
+for x in threads:
+    x.start()
+for x in threads:
+    x.join()
+first, *later = said[1]
+check("one lacks memory within a phase", first[0] == E_NOMEM and "rows" in first[1], said)
+check("it sends no more, and says why", all(x[0] == E_NOMEM and "rank 1 has failed in an earlier call" in x[1] and x[2:] == first[2:]
+                                            for x in later) and len(later) == 2, said)
+check("the other gets no rows", said[0][0][0] == E_IO and "rows of other processes did not come" in said[0][0][1], said)
 
 # ---- halos of an earlier step -------------------------------------------------------------------------------------
 # GCN on the whole graph receives four halos in a step, two of layers and two of gradients; of three steps only the first one's come.

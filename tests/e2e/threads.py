@@ -100,13 +100,15 @@ class Counters(ctypes.Structure):
 
 
 class Trainer:
-    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0, rows=None, in_thread=0, **options):
+    def __init__(self, lib, data, rank, n, bus, seed=0, max_memory=0, local=0, rows=None, in_thread=0, memory=None, **options):
         self.lib, self.data, self.rank, self.bus, self.t = lib, data, rank, bus, ctypes.c_void_p()
         self.kept = bus.of(rank) if bus else Broadcast()
         self.exchange = rows.of(rank) if rows else None
         p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None, ctypes.cast(self.exchange, ctypes.c_void_p) if rows else None,
                       in_thread, None, rank if local else 0, local)
-        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
+        program = ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))
+        self.ok(lib.gnnc_trainer_create_with(ctypes.byref(self.t), program, *memory, None) if memory else
+                lib.gnnc_trainer_create(ctypes.byref(self.t), program))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
         options |= {"max_memory": max_memory} if max_memory else {}
