@@ -50,6 +50,7 @@ typedef struct RtQueryConst {
     const char *text; /* as it was written, without quotes */
     bool quoted;      /* it was a text */
     double number;    /* NaN: it is none */
+    int at;           /* its place in the text, from 1 */
 } RtQueryConst;
 
 typedef struct RtQueryExpr {
@@ -59,11 +60,12 @@ typedef struct RtQueryExpr {
     struct {
         RtAgg agg;
         const char *table, *column; /* table NULL: that of the rows around; column NULL: '*' */
-        const char *via;           /* the first foreign key on the way to the entity; NULL: the only
-                                    * one */
-        struct RtQueryExpr *where; /* of the rows that are aggregated; NULL: all */
-        double from, to;           /* seconds after the time asked at: (from, to]; from may be
-                                    * -infinity */
+        const char *via; /* the first foreign key on the way to the entity; NULL: the only
+                          * one */
+        int table_at, column_at, via_at; /* their places in the text */
+        struct RtQueryExpr *where;       /* of the rows that are aggregated; NULL: all */
+        double from, to;                 /* seconds after the time asked at: (from, to]; from may be
+                                          * -infinity */
     } value;
     struct {
         RtTest op;
@@ -78,6 +80,7 @@ typedef struct RtQuery {
     const char *text;
     RtQueryExpr *target;      /* what is predicted */
     const char *entity, *key; /* FOR EACH entity.key; key NULL: not said */
+    int entity_at, key_at;    /* their places in the text */
     RtQueryExpr *where;       /* of entities, when they are asked about; NULL: all */
     RtQueryExpr *assuming;    /* what is taken to happen in the window, too; NULL: nothing */
     int top;                  /* RANK TOP: so many of a list, the likeliest first; 0: not said */

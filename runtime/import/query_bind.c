@@ -1,11 +1,13 @@
 /* Names of a query become tables, columns and foreign keys; rows that are aggregated are put in the
  * order in which they are read: by entity, then by time. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "runtime/data/encoder.h"
+#include "runtime/data/near.h"
 #include "query.h"
 
 typedef struct {
@@ -36,13 +38,31 @@ static const char *column_name(const void *list, int i) {
     return ((const RtColumn *)list)[i].name;
 }
 
+/* The end of a message about a wrong name. */
+typedef struct {
+    char text[100];
+} Advice;
+
+/* What it might have meant; if nothing is near, what there is to say of that. */
+static Advice advice(const RtNear *near, const char *none) {
+    Advice a;
+    if (near->name)
+        snprintf(a.text, sizeof a.text, "; did you mean '%.60s'?", near->name);
+    else
+        snprintf(a.text, sizeof a.text, "%s", none);
+    return a;
+}
+
 /* Finds the table that the query names. */
 static gnnc_status find_table(const RtDataset *d, const char *name, int at, const RtTable **out,
                               RtError *err) {
+    RtNear near = rt_near_begin(name);
     int i = find_name(name, d->n_nodes, table_name, d->nodes);
     *out = i < 0 ? NULL : &d->nodes[i];
     if (*out) return GNNC_OK;
-    return rt_fail(err, GNNC_E_MISSING, "query, character %d: there is no table '%.60s'", at, name);
+    for (int k = 0; k < d->n_nodes; k++) rt_near_tell(&near, d->nodes[k].name);
+    return rt_fail(err, GNNC_E_MISSING, "query, character %d: there is no table '%.60s'%s", at,
+                   name, advice(&near, "").text);
 }
 
 bool rt_query_is_key(const RtTable *edge, const char *column) {
@@ -66,11 +86,22 @@ static const RtTable *find_key(const Bind *b, const RtTable *t, const char *name
     return found;
 }
 
+/* Tells the columns that foreign keys of a table have, and what these are called. */
+static void tell_keys(const Bind *b, const RtTable *t, RtNear *near) {
+    for (int i = 0; i < b->d->n_edges; i++) {
+        const RtTable *e = &b->d->edges[i];
+        if (&b->d->nodes[e->src_type] != t) continue;
+        if (e->key && !strchr(e->key, ',')) rt_near_tell(near, e->key);
+        rt_near_tell(near, e->name);
+    }
+}
+
 /* The table that a value is of: the one it names, else `around`. */
 static const RtTable *table_of_value(const Bind *b, const RtQueryExpr *e, const RtTable *around,
                                      gnnc_status *st) {
     const RtTable *t = around;
-    *st = e->value.table ? find_table(b->d, e->value.table, e->at, &t, b->err) : GNNC_OK;
+    *st =
+        e->value.table ? find_table(b->d, e->value.table, e->value.table_at, &t, b->err) : GNNC_OK;
     return t;
 }
 
@@ -81,7 +112,7 @@ gnnc_status rt_query_entity(const RtDataset *d, const RtQuery *q, const RtTable 
     const char *name = q->entity ? q->entity : e->value.table;
     if (!q->entity && (rt_query_aggregates(q->target) || !name))
         return rt_fail(err, GNNC_E_FORMAT, "query: of what? FOR EACH TABLE is expected");
-    return find_table(d, name, 1, entity, err);
+    return find_table(d, name, q->entity ? q->entity_at : e->value.table_at, entity, err);
 }
 
 /* ---- foreign keys ------------------------------------------------------------------- */
@@ -149,14 +180,17 @@ static gnnc_status find_path(const Bind *b, const RtQueryExpr *e, const RtTable 
     for (int k = 1; k <= MOST_STEPS && !n_found && (first || !via); k++)
         n_found = ways_from(b, ways, (int)(t - b->d->nodes), first, k, out);
     if (n_found == 1) return GNNC_OK;
+    RtNear near = rt_near_begin(via ? via : "");
+    if (via && !first) tell_keys(b, t, &near);
     if (!n_found)
         return rt_fail(b->err, GNNC_E_MISSING,
-                       "query, character %d: no foreign key%s%.60s leads from '%s' to '%s'", e->at,
-                       via ? " called " : "", via ? via : "", t->name, b->entity->name);
+                       "query, character %d: no foreign key%s%.60s leads from '%s' to '%s'%s",
+                       via ? e->value.via_at : e->value.table_at, via ? " called " : "",
+                       via ? via : "", t->name, b->entity->name, advice(&near, "").text);
     return rt_fail(b->err, GNNC_E_FORMAT,
                    "query, character %d: several foreign keys lead from '%s' to '%s', '%s' among "
                    "them: COUNT(%s.* VIA KEY, ..) chooses",
-                   e->at, t->name, b->entity->name, out->edge[0]->name, t->name);
+                   e->value.table_at, t->name, b->entity->name, out->edge[0]->name, t->name);
 }
 
 /* The entity of each row of a table: -1, none. */
@@ -195,7 +229,7 @@ static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r
             return rt_fail(b->err, GNNC_E_FORMAT,
                            "query, character %d: several tables that '%s' refers to have a foreign "
                            "key '%.60s'",
-                           e->at, t->name, e->value.column);
+                           e->value.column_at, t->name, e->value.column);
         key = one;
         further = two;
     }
@@ -207,6 +241,17 @@ static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r
     return r->refers ? GNNC_OK : rt_fail_nomem(b->err, "query");
 }
 
+/* The error of a column that the table does not have. */
+static gnnc_status no_column(const Bind *b, const RtQueryExpr *e, const RtTable *t) {
+    RtNear near = rt_near_begin(e->value.column);
+    for (int i = 0; i < t->n_columns; i++) rt_near_tell(&near, t->columns[i].name);
+    tell_keys(b, t, &near);
+    return rt_fail(
+        b->err, GNNC_E_MISSING, "query, character %d: '%s' has no column '%.60s'%s",
+        e->value.column_at, t->name, e->value.column,
+        advice(&near, "; it was imported by another name, or is a key without references").text);
+}
+
 /* Finds the column that a value is of, or the reference; columns with several values per row have
  * none. */
 static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
@@ -214,17 +259,13 @@ static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows 
     int i = find_name(e->value.column, t->n_columns, column_name, t->columns);
     gnnc_status st = i < 0 ? find_keys(b, e, r) : GNNC_OK;
     if (st != GNNC_OK || r->refers) return st;
-    if (i < 0)
-        return rt_fail(b->err, GNNC_E_MISSING,
-                       "query, character %d: '%s' has no column '%.60s'; the data have been "
-                       "imported with another name, or a key without references",
-                       e->at, t->name, e->value.column);
+    if (i < 0) return no_column(b, e, t);
     r->column = &t->columns[i];
     const RtColumnKind *k = rt_column_kind(r->column->kind);
     if (k->layout != RT_LAYOUT_ROWS || r->column->rank != 1 || r->column->kind == RT_COL_MULTILABEL)
         return rt_fail(b->err, GNNC_E_FORMAT,
-                       "query, character %d: '%s.%s' has several values a row", e->at, t->name,
-                       r->column->name);
+                       "query, character %d: '%s.%s' has several values a row", e->value.column_at,
+                       t->name, r->column->name);
     if (r->column->kind == RT_COL_FLOAT) r->missing = rt_encoder_gaps(t, r->column);
     return GNNC_OK;
 }
@@ -240,14 +281,14 @@ static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const Rt
     bool sums = agg == RT_AGG_SUM || agg == RT_AGG_AVG || agg == RT_AGG_MIN || agg == RT_AGG_MAX;
     if (sums && !is_number(r))
         return rt_fail(b->err, GNNC_E_FORMAT,
-                       "query, character %d: '%s.%.60s' is no column of numbers", e->at,
-                       r->table->name, e->value.column);
+                       "query, character %d: '%s.%.60s' is no column of numbers",
+                       e->value.column_at, r->table->name, e->value.column);
     if (agg == RT_AGG_LIST_DISTINCT && !r->refers && !(r->column && r->column->names))
         return rt_fail(
             b->err, GNNC_E_FORMAT,
             "query, character %d: '%s.%.60s' is neither a category nor a foreign key, of "
             "which lists are",
-            e->at, r->table->name, e->value.column);
+            e->value.column_at, r->table->name, e->value.column);
     return GNNC_OK;
 }
 
@@ -306,7 +347,7 @@ static gnnc_status bind_aggregate(const Bind *b, RtQueryExpr *e, RtQueryRows *r)
         st =
             rt_fail(b->err, GNNC_E_FORMAT,
                     "query, character %d: rows of '%s' have no time, so that no window can be told",
-                    e->at, r->table->name);
+                    e->value.table_at, r->table->name);
         goto out;
     }
     TRY(st, find_path(b, e, r->table, &way));
@@ -336,7 +377,7 @@ static gnnc_status bind_value(const Bind *b, RtQueryExpr *e, const RtTable *arou
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: a column of '%s' stands where one of '%s' is "
                        "expected, or COUNT, SUM, .. of it",
-                       e->at, r->table->name, around->name);
+                       e->value.table_at, r->table->name, around->name);
     if (e->value.column && (st = bind_column(b, e, r)) != GNNC_OK) return st;
     return own ? check_aggregate(b, e, r) : bind_aggregate(b, e, r);
 }
@@ -349,7 +390,7 @@ static gnnc_status bind_answer(const Bind *b, RtQueryExpr *e, const RtTable *aro
     return rt_fail(b->err, GNNC_E_FORMAT,
                    "query, character %d: '%s.%.60s' is a foreign key: it can be counted and "
                    "compared only",
-                   e->at, e->rows->table->name, e->value.column);
+                   e->value.column_at, e->rows->table->name, e->value.column);
 }
 
 /* Finds the columns that the names in e mean. `around`: the table whose rows e is asked of;
@@ -377,13 +418,14 @@ static gnnc_status check_key(const Bind *b, const RtQuery *q) {
     if (i >= 0 && t->columns[i].kind == RT_COL_ID) return GNNC_OK;
     if ((away = find_key(b, t, q->key)))
         return rt_fail(b->err, GNNC_E_FORMAT,
-                       "query: FOR EACH %.60s.%.60s: that leads to '%s'; FOR EACH %s asks about "
-                       "each of these",
-                       t->name, q->key, b->d->nodes[away->dst_type].name,
+                       "query, character %d: FOR EACH %.60s.%.60s: that leads to '%s'; FOR EACH %s "
+                       "asks about each of these",
+                       q->key_at, t->name, q->key, b->d->nodes[away->dst_type].name,
                        b->d->nodes[away->dst_type].name);
     if (i >= 0)
-        return rt_fail(b->err, GNNC_E_FORMAT, "query: FOR EACH %.60s.%.60s: that is no key of '%s'",
-                       t->name, q->key, t->name);
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: FOR EACH %.60s.%.60s: that is no key of '%s'",
+                       q->key_at, t->name, q->key, t->name);
     return GNNC_OK;
 }
 

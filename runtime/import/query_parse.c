@@ -257,6 +257,7 @@ static void window(Parser *p, RtQueryExpr *e) {
 
 /* Reads TABLE.COLUMN or COLUMN; with `star` TABLE.* for rows, too. */
 static void column_of(Parser *p, RtQueryExpr *e, bool star) {
+    e->value.table_at = e->value.column_at = p->now.at;
     const char *name = take_name(p, star ? "TABLE.COLUMN or TABLE.*" : "a column");
     if (!take_sign(p, ".")) {
         e->value.column = name;
@@ -265,6 +266,7 @@ static void column_of(Parser *p, RtQueryExpr *e, bool star) {
     }
     e->value.table = name;
     if (star && take_sign(p, "*")) return;
+    e->value.column_at = p->now.at;
     e->value.column = take_name(p, "a column");
 }
 
@@ -283,7 +285,10 @@ static RtQueryExpr *aggregate(Parser *p, RtQueryExpr *e) {
     column_of(p, e, true);
     if (p->st == GNNC_OK && !e->value.column && e->value.agg != RT_AGG_COUNT)
         fail(p, at, "only COUNT counts rows (.*): a column is expected");
-    if (take_word(p, "VIA")) e->value.via = take_name(p, "a foreign key");
+    if (take_word(p, "VIA")) {
+        e->value.via_at = p->now.at;
+        e->value.via = take_name(p, "a foreign key");
+    }
     if (take_word(p, "WHERE")) e->value.where = condition(p);
     window(p, e);
     want_sign(p, ")");
@@ -303,7 +308,7 @@ static RtQueryExpr *value(Parser *p) {
 /* ---- conditions ----------------------------------------------------------------------- */
 /* Reads a number or text. */
 static RtQueryConst constant(Parser *p) {
-    RtQueryConst c = {p->now.text, p->now.kind == T_TEXT, p->now.number};
+    RtQueryConst c = {p->now.text, p->now.kind == T_TEXT, p->now.number, p->now.at};
     if (p->now.kind != T_TEXT && p->now.kind != T_NUMBER) want(p, "a number or a 'text'");
     next(p);
     return c;
@@ -492,8 +497,12 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
     ranked(&p, out);
     if (take_word(&p, "FOR")) {
         take_word(&p, "EACH");
+        out->entity_at = p.now.at;
         out->entity = take_name(&p, "a table");
-        if (take_sign(&p, ".")) out->key = take_name(&p, "its key");
+        if (take_sign(&p, ".")) {
+            out->key_at = p.now.at;
+            out->key = take_name(&p, "its key");
+        }
     }
     if (take_word(&p, "WHERE")) out->where = condition(&p);
     if (take_word(&p, "ASSUMING")) out->assuming = condition(&p);

@@ -79,7 +79,7 @@ static gnnc_status bind_texts(RtPool *pool, RtQueryExpr *e, const RtColumn *c, R
     e->rows->fits = fits;
     if (is_exact(e->test.op) && !found)
         return rt_fail(err, GNNC_E_MISSING, "query, character %d: no row of column '%s' is '%.80s'",
-                       e->at, c->name, e->test.v[0].text);
+                       e->test.v[0].at, c->name, e->test.v[0].text);
     return GNNC_OK;
 }
 
@@ -98,7 +98,7 @@ static gnnc_status bind_numbers(RtPool *pool, RtQueryExpr *e, bool time, bool na
             if (narrow) v[i] = (double)(float)v[i];
             continue;
         }
-        return rt_fail(err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no %s", e->at, c->text,
+        return rt_fail(err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no %s", c->at, c->text,
                        time ? "date" : "number");
     }
     e->rows->constant = v;
@@ -122,7 +122,7 @@ static gnnc_status key_numbers(RtPool *pool, const RtQueryExpr *e, int64_t **out
     for (int i = 0; i < e->test.n; i++)
         if (!rt_cell_key(e->test.v[i].text, &v[i]))
             return rt_fail(err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no whole number",
-                           e->at, e->test.v[i].text);
+                           e->test.v[i].at, e->test.v[i].text);
     return GNNC_OK;
 }
 
@@ -147,7 +147,7 @@ static gnnc_status bind_keys(RtPool *pool, RtQueryExpr *e, const RtTable *to, Rt
     e->rows->fits = fits;
     if (st == GNNC_OK && is_exact(e->test.op) && !found)
         st = rt_fail(err, GNNC_E_MISSING, "query, character %d: no row of '%s' has the key '%.80s'",
-                     e->at, to->name, e->test.v[0].text);
+                     e->test.v[0].at, to->name, e->test.v[0].text);
     return st;
 }
 
