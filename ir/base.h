@@ -101,6 +101,10 @@ static inline Span span_of(uint32_t file, uint32_t line, uint32_t col, uint32_t 
                            uint32_t end_col) {
     return (Span){.file = file, .line = line, .col = col, .end_line = end_line, .end_col = end_col};
 }
+/* The first of the two that is a position. */
+static inline Span span_or(Span first, Span second) {
+    return first.line ? first : second;
+}
 
 typedef struct {
     const char *path; /* as the user spelled it */

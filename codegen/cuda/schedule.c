@@ -62,28 +62,29 @@ static bool check_thread_team(CuFn *f) {
     const CuSched *c = &f->sched;
     f->team = loop_team(f->a, &target_cuda, f->k, true);
     if ((threads->kind == LT_TEAM) != (c->parallel_loop && !loop_sums_chunks(c->parallel_loop)))
-        return schedule_error(f, f->k->span, "no team of threads can have its rows like this");
+        return schedule_error(f, loop_place(f->k, NULL),
+                              "no team of threads can have its rows like this");
     if (!loop_team_is_race_free(&f->team)) return schedule_error(f, f->team.span, f->team.fault);
     const LStmt *entry_loops[LOOP_TARGETS_MAX];
     if (c->parallel_loop && c->parallel_loop->sched.hub_entries &&
         !loop_shared_entry_loops(&f->team, entry_loops))
-        return schedule_error(f, c->parallel_loop->span,
+        return schedule_error(f, loop_place(f->k, c->parallel_loop),
                               "ways share no entries of rows that a block could take");
     for (int i = 0; i < f->team.regions.n; i++) {
         const LoopColumns *region = &f->team.regions.v[i];
         if (loop_has_values(region))
-            return schedule_error(f, region->stmt->span,
+            return schedule_error(f, loop_place(f->k, region->stmt),
                                   "values stand at the top of columns taken by turns");
         if (!region->stmt->sched.masked && !loop_mask_fault(&f->team, region))
-            return schedule_error(f, region->stmt->span,
+            return schedule_error(f, loop_place(f->k, region->stmt),
                                   "lanes that may have no column are needed: 'masked'");
     }
     const LStmt *unpackable = loop_unpackable(f->a, f->k, &f->team);
     if (unpackable)
-        return schedule_error(f, unpackable->span,
+        return schedule_error(f, loop_place(f->k, unpackable),
                               "elements that do not lie side by side are no pack");
     if (!loop_may_have_pack(&f->team, c->pack))
-        return schedule_error(f, f->k->span, "lanes cannot have so many columns each");
+        return schedule_error(f, loop_place(f->k, NULL), "lanes cannot have so many columns each");
     return true;
 }
 
@@ -96,21 +97,25 @@ bool cu_schedule(CuFn *f) {
     *c = (CuSched){
         .parallel_loop = loop_parallel(f->k), .lanes = threads->lanes, .pack = loop_pack(f->k)};
     if (f->has_passes && !is_team && c->pack > 1)
-        return schedule_error(f, f->k->span, "of neighbours one may wait for rows of others");
+        return schedule_error(f, loop_place(f->k, NULL),
+                              "of neighbours one may wait for rows of others");
     if (loop_is_behind(f->k) && (is_team || c->pack > 1))
-        return schedule_error(f, f->k->span, "rows behind a batch's own go to a thread each");
+        return schedule_error(f, loop_place(f->k, NULL),
+                              "rows behind a batch's own go to a thread each");
     c->kind = threads->kind == LT_TEAM ? CU_TEAM : threads->kind == LT_BLOCK ? CU_BLOCK : CU_THREAD;
     find_collapsed_loops(f, !is_team);
     const LStmt *s = find_uncollapsible(f, f->k->body);
-    if (s) return schedule_error(f, s->span, "a loop cannot be part of its index");
+    if (s) return schedule_error(f, loop_place(f->k, s), "a loop cannot be part of its index");
     if (is_team && !check_thread_team(f)) return false;
     if (!is_team && c->pack > 1) {
         const LoopNest nest = loop_collapsed_nest(f->k);
         const LoopElements e = loop_find_packable(f->a, f->k, &nest);
         if (!nest.n || loop_max_pack(&e, LOOP_ELEMENTS_MAX) < c->pack)
-            return schedule_error(f, f->k->span, "a thread cannot have so many elements");
+            return schedule_error(f, loop_place(f->k, NULL),
+                                  "a thread cannot have so many elements");
         if ((s = loop_unpackable(f->a, f->k, NULL)))
-            return schedule_error(f, s->span, "elements that do not lie side by side are no pack");
+            return schedule_error(f, loop_place(f->k, s),
+                                  "elements that do not lie side by side are no pack");
     }
     c->shared_loop = loop_first_shared_loop(&f->team);
     const LStmt *split[LOOP_TARGETS_MAX];
@@ -118,7 +123,8 @@ bool cu_schedule(CuFn *f) {
     for (int i = 0; i < n_split; i++)
         if (split[i]->sched.split_entries) c->split[c->n_split++] = split[i];
     if (c->n_split && c->n_split != n_split)
-        return schedule_error(f, f->k->span, "blocks share some of a row's loops over entries");
+        return schedule_error(f, loop_place(f->k, NULL),
+                              "blocks share some of a row's loops over entries");
     c->stores_early = c->n_split && loop_stores_before(&f->team, split[n_split - 1]) &&
                       !loop_parts_store(&f->team, split[n_split - 1]);
     return true;

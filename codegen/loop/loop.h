@@ -220,8 +220,9 @@ enum {
 /* A statement.  Which fields count depends on the parts of its kind; the others are 0. */
 struct LStmt {
     LStmtKind kind;
-    LStmt *next; /* the statement after it in its list */
-    Span span;   /* the model line */
+    LStmt *next;        /* the statement after it in its list */
+    Span span;          /* the model line */
+    uint32_t text_line; /* of the text that its kernel was read from (LKernel.in_text); 0 = none */
     /* ---- L_FOR, L_IF, L_TILE, L_COLUMNS */
     LStmt *body;        /* first statement of the list inside */
     LReg *var;          /* L_FOR: the loop's variable */
@@ -279,7 +280,16 @@ struct LKernel {
                         all of its arguments, and memory between them behind these (LB_ROOM); it
                         then has no body */
     Span span;       /* the model line */
+    Span in_text;    /* where the plan's text has it, if it was read from one */
 };
+
+/* For messages: where a statement, or the kernel (s NULL), stands in the plan's text; of one that
+ * was not read from there, its model line. */
+static inline Span loop_place(const LKernel *k, const LStmt *s) {
+    if (!s) return span_or(k->in_text, k->span);
+    uint32_t line = k->in_text.line ? s->text_line : 0;
+    return line ? span_of(k->in_text.file, line, 1, line, 1) : s->span;
+}
 
 /* Whether the kernel has several parallel loops (plan_join.c), besides versions of one.  The range
  * [lo, hi) of its caller then counts the iterations of all of them, one loop after the other. */

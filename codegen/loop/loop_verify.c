@@ -517,7 +517,7 @@ static bool check_versions(Check *c, const LStmt *s, int depth) {
     memcpy(stored_by_first, c->stored, n * sizeof *stored_by_first);
     memcpy(c->stored, stored_before, n * sizeof *stored_before);
     memcpy(c->old_loads, old, n * sizeof *old);
-    c->span = s->next->span;
+    c->span = loop_place(c->k, s->next);
     if (!check_statement(c, s->next, depth)) return false;
     return !memcmp(stored_by_first, c->stored, n * sizeof *stored_by_first) ||
            kernel_error(c, "the versions of a parallel loop do not write the same");
@@ -526,7 +526,7 @@ static bool check_versions(Check *c, const LStmt *s, int depth) {
 /* Checks a list of statements. */
 static bool check_list(Check *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
-        c->span = s->span;
+        c->span = loop_place(c->k, s);
         bool is_version = are_versions(s, s->next);
         if (s->kind == L_FOR && s->sched.where && !is_version)
             return kernel_error(c, "a version of a parallel loop stands alone");
@@ -580,7 +580,7 @@ bool loop_is_joined(const LKernel *k) {
 /* Checks a kernel. False after diagnostics. */
 bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     (void)m;
-    Check c = {.c = ctx, .k = k, .span = k->span, .ok = true};
+    Check c = {.c = ctx, .k = k, .span = loop_place(k, NULL), .ok = true};
     size_t n = (size_t)k->n_regs + 1, l = (size_t)k->locals.n + 1;
     c.defined = NEWN(ctx->a, bool, n);
     c.ever_defined = NEWN(ctx->a, bool, n);

@@ -64,7 +64,7 @@ static bool check_suits_target(const Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
         if (!l->on->columns || !loop_is_scheduled_for_cpu(k)) continue;
-        diag_add(l->c, DIAG_E0541, k->span,
+        diag_add(l->c, DIAG_E0541, loop_place(k, NULL),
                  "kernel %s: its loops are arranged for a processor, not for %s", k->name,
                  l->on->name);
         return false;

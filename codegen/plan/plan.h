@@ -124,6 +124,7 @@ typedef struct PBranch {
 typedef struct PStep {
     PStepKind kind;
     Span span;          /* the model line */
+    Span in_text;       /* .. and that of the plan's text that it was read from, if it was */
     const char *note;   /* one line for the reader of the driver: "conv1: z = x @ W" */
     LKernel *kernel;    /* PS_KERNEL */
     const Expr *extent; /* PS_KERNEL: of the parallel loop; NULL = serial, one call */
@@ -250,6 +251,7 @@ typedef struct PFusion {
     int *bufs;     /* by root, -1 = it is not stored; PF_LOOP: by operand; PF_COPY: from, to;
                       PF_EFFECT: none */
     PFusions body; /* PF_LOOP */
+    Span in_text;  /* its line in the plan's text, if it was read from one */
 } PFusion;
 
 /* Why the kernel that makes `root` is not the one that makes `value`, which it reads.  Found where
@@ -302,6 +304,7 @@ typedef struct {
     VEC(PBlocks) blocks; /* ranges of steps that may run block by block */
     VEC(PUnfused) apart; /* values that were not fused with their readers, ordered by root */
     Func *func;          /* the function */
+    Span in_text;        /* where the plan's text has it, if it was read from one */
 } PPhase;
 
 /* Bits of Plan.flags: which analyses of the plan are there and up to date, kept by the driver of

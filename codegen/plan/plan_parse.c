@@ -201,6 +201,7 @@ static bool declare_phase(PlanReader *r) {
     PPhase *ph = NEW(r->p.a, PPhase);
     ph->name = f->name;
     ph->func = f;
+    ph->in_text = r->p.tok.span;
     vec_push(r->p.a, &r->plan->phases, ph);
     return true;
 }

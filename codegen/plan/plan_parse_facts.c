@@ -103,10 +103,11 @@ static bool parse_position_run(PositionRuns *run) {
     return true;
 }
 
-/* Gives each statement of the list its source position. */
+/* Gives each statement of the list its source position; its own in the text is kept. */
 static void parse_positions(PositionRuns *run, LStmt *s) {
     for (; s && run->ok; s = s->next) {
         bool has_position = loop_has_place(s);
+        if (!s->text_line) s->text_line = s->span.line;
         if (has_position && !run->remaining && !parse_position_run(run)) run->ok = false;
         if (!run->ok) return;
         if (has_position && run->is_known) s->span = run->at;
@@ -120,6 +121,7 @@ static void set_stage_values(const LKernel *k) {
     for (int i = 0; i < k->stages.n; i++) {
         LKernel *stage = k->stages.v[i];
         stage->computes = k->computes;
+        stage->in_text = span_or(stage->in_text, stage->span);
         stage->span = k->span;
         for (int b = 0; b < k->bufs.n; b++) {
             stage->bufs.v[b]->value = k->bufs.v[b]->value;
@@ -138,6 +140,7 @@ static bool parse_kernel_facts(PlanReader *r, PStep *s) {
     for (int i = 0; i < s->kernel->stages.n; i++)
         parse_positions(&run, s->kernel->stages.v[i]->body);
     if (!run.ok) return false;
+    s->kernel->in_text = span_or(s->kernel->in_text, s->kernel->span);
     s->kernel->span = s->op->span;
     set_stage_values(s->kernel);
     return run.remaining ? fact_error(r, "the kernel has fewer statements")
@@ -284,6 +287,7 @@ static bool parse_fusion_list(PlanReader *r, PFusions *list, int depth) {
     while (!parse_is(&r->p, '}')) {
         PFusion *f = NEW(r->p.a, PFusion);
         int kind = 0;
+        f->in_text = r->p.tok.span;
         if (!parse_word(&r->p, &plan_fusion_words, "a kind of fusions", &kind)) return false;
         f->kind = (PFusionKind)kind;
         if (!parse_roots(r, f)) return false;

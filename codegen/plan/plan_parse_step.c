@@ -244,7 +244,7 @@ bool plan_parse_step(PlanReader *r, const char *end) {
     PStep *s = NEW(r->p.a, PStep);
     s->pred = -1;
     s->note = tails.note;
-    s->span = r->p.tok.span;
+    s->span = s->in_text = r->p.tok.span;
     if (!parse_int(&r->p, "the step's number", r->ph->steps.n, r->ph->steps.n, &number) ||
         !parse_expect(&r->p, ':') || !parse_word(&r->p, &text_PStepKind, "a kind of steps", &kind))
         return false;

@@ -31,8 +31,8 @@ static bool plan_error(Check *c, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *what = arena_vprintf(c->c->a, fmt, ap);
     va_end(ap);
-    diag_add(c->c, DIAG_E0542, c->step->span, "@%s, '%s': %s", c->phase->name,
-             c->step->note ? c->step->note : "", what);
+    diag_add(c->c, DIAG_E0542, span_or(c->step->in_text, c->step->span), "@%s, '%s': %s",
+             c->phase->name, c->step->note ? c->step->note : "", what);
     return c->ok = false;
 }
 
@@ -612,7 +612,8 @@ static bool check_streams(Check *c) {
 /* ---- the end of a phase ------------------------------------------------------------------ */
 /* Adds an error about the end of the current phase; returns false. */
 static bool end_error(Check *c, Span at, const char *buf, const char *what) {
-    diag_add(c->c, DIAG_E0542, at, "@%s: %s %s", c->phase->name, buf, what);
+    diag_add(c->c, DIAG_E0542, span_or(c->phase->in_text, at), "@%s: %s %s", c->phase->name, buf,
+             what);
     return c->ok = false;
 }
 

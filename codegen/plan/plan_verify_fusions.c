@@ -19,11 +19,20 @@ typedef struct {
     const Plan *p;
     int phase;
     const Func *f;
+    const PFusions *list;
     const PFusion *loop; /* whose body it is; NULL = a phase's function */
     int *made_at;        /* by Op.id: 1 + the number of the fusion that makes it; 0 = none does */
     int *needs;          /* by Op.id: the last of these numbers among what it is computed of */
     Contents *holds;     /* by buffer id, behind the fusions that have been looked at */
 } Check;
+
+/* Where the plan's text has the fusion of op; of a plan that was not read from one, op's line. */
+static Span place_of(const Check *c, const Op *op) {
+    for (int i = 0; i < c->list->n; i++)
+        for (int k = 0; k < c->list->v[i]->roots.n; k++)
+            if (c->list->v[i]->roots.v[k] == op) return span_or(c->list->v[i]->in_text, op->span);
+    return op->span;
+}
 
 static bool fusion_error(const Check *c, const Op *op, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds an error about a fusion; returns false. */
@@ -32,8 +41,8 @@ static bool fusion_error(const Check *c, const Op *op, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *what = arena_vprintf(c->c->a, fmt, ap);
     va_end(ap);
-    diag_add(c->c, DIAG_E0542, op->span, "@%s: the fusion of '%s': %s", c->f->name, pass_named(op),
-             what);
+    diag_add(c->c, DIAG_E0542, place_of(c, op), "@%s: the fusion of '%s': %s", c->f->name,
+             pass_named(op), what);
     return false;
 }
 
@@ -246,6 +255,7 @@ static bool check_function(const Check *around, const Func *f, const PFusion *lo
     Arena *a = around->c->a;
     Check c = *around;
     c.f = f;
+    c.list = list;
     c.loop = loop;
     c.made_at = NEWN(a, int, (size_t)f->n_ops + 1);
     c.needs = NEWN(a, int, (size_t)f->n_ops + 1);

@@ -403,10 +403,11 @@ static bool has_several_shapes(const Lower *lo, const FusionGroups *groups, cons
     return u->n_sums > 1;
 }
 
-/* Adds an error about a fusion; returns false. */
-static bool fusion_error(const Lower *lo, const Op *op, const char *what) {
-    diag_add(lo->c, DIAG_E0542, op->span, "@%s: the fusion of '%s' %s", lo->f->name, pass_named(op),
-             what);
+/* Adds an error about the fusion of op, which is at `at` in the plan's text, if it was read;
+ * returns false. */
+static bool fusion_error(const Lower *lo, Span at, const Op *op, const char *what) {
+    diag_add(lo->c, DIAG_E0542, span_or(at, op->span), "@%s: the fusion of '%s' %s", lo->f->name,
+             pass_named(op), what);
     return false;
 }
 
@@ -419,7 +420,8 @@ static bool read_rows(Partitioner *c, FusionGroup *u) {
         RowWalk r = walk_own_row(c->lo, op);
         UnfusedCause alone = unfused_cause(c, &r, op);
         if (i && !can_share(c, u, op, &r, alone))
-            return fusion_error(c->lo, op, "has values that no one kernel can make");
+            return fusion_error(c->lo, u->fusion->in_text, op,
+                                "has values that no one kernel can make");
         add_row_root(c, u, op, &r, alone);
     }
     return true;
@@ -438,7 +440,7 @@ static bool check_kinds(const Lower *lo, const PFusion *f) {
         const Op *op = f->roots.v[i];
         bool is_result = i && op->kind == OP_RESULT && op->in[0] == f->roots.v[0];
         if (!is_root(lo, op) || (!is_result && cg_fusion_kind(lo, op) != f->kind))
-            return fusion_error(lo, op, "is of another kind than its value");
+            return fusion_error(lo, f->in_text, op, "is of another kind than its value");
     }
     return true;
 }
@@ -447,7 +449,7 @@ static bool check_kinds(const Lower *lo, const PFusion *f) {
 static bool check_all_made(const Lower *lo, const FusionGroups *groups) {
     for (const Op *op = lo->f->first; op; op = op->next) {
         if (!cg_has_fusion(lo, op) || groups->group_of[op->id] >= 0) continue;
-        return fusion_error(lo, op,
+        return fusion_error(lo, (Span){0}, op,
                             op_has(op, OPT_EFFECT) ? "is missing: it is an effect"
                                                    : "is missing: the value is stored");
     }
