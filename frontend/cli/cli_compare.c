@@ -294,13 +294,13 @@ typedef struct {
 } Guilty;
 
 /* Does s, with its first n passes, differ from the other program? What cannot be made or run does.
- * A plan whose steps are not formed yet cannot be run, and is what its module is: no difference.
+ * A plan whose steps are not formed yet cannot be run: it is what its module is, which can.
  * *to: the program of s. Its diagnostics are dropped, as this is only a question of the search. */
 static bool is_bad(Compare *k, const Side *s, int n, const CliProduct *other, CliProduct *to) {
     Difference d = {.phase = NULL};
     int n_diags = k->c->diags.n, n_errors = k->c->n_errors;
     bool made = produce(k->c, s, n, to);
-    if (made && to->plan && !(to->plan->flags & PLAN_STEPS)) return false;
+    if (made && to->plan && !(to->plan->flags & PLAN_STEPS)) to->plan = NULL;
     bool bad = !made || !compare(k, to, other, &d) || d.phase;
     k->c->diags.n = n_diags;
     k->c->n_errors = n_errors;
@@ -425,18 +425,29 @@ static void put_difference(Compare *k, const Difference *d) {
     sb_puts(b, "\n");
 }
 
-/* Writes which pass makes the difference, or why it is not known. */
+/* A text that has been through passes that nobody knows. */
+static bool is_text(const Side *s) {
+    return s->all.n <= fewest(s);
+}
+
+/* Writes which pass makes the difference, or why it is not known: where one side is a text, passes
+ * of the other that give birth to the value are not to blame. */
 static void put_guilty(Compare *k, const Guilty *g, const Side *a, const Side *b) {
     const CliProduct *p = &g->after;
-    if (g->pass) {
+    const Side *text = is_text(b) ? b : is_text(a) ? a : NULL;
+    if (g->pass && !(g->born && text)) {
         sb_printf(&k->out, "  the pass: %s of %s, number %d of %d; before it %s\n", p->after,
                   g->side->name, g->pass, g->side->all.n,
                   g->born ? "there is no such value" : "they agree");
         return;
     }
-    bool none = a->all.n <= fewest(a) && b->all.n <= fewest(b);
-    sb_puts(&k->out, none ? "  the pass: unknown, these are texts; logs of --print-after=all tell\n"
-                          : "  the pass: none, they differ without passes, too\n");
+    if (is_text(a) && is_text(b))
+        sb_puts(&k->out, "  the pass: unknown, these are texts; logs of --print-after=all tell\n");
+    else if (text)
+        sb_printf(&k->out, "  the pass: unknown, %s is a text; a log of --print-after=all tells\n",
+                  text->name);
+    else
+        sb_puts(&k->out, "  the pass: none, they differ without passes, too\n");
 }
 
 static void put_agreement(Compare *k) {
