@@ -74,6 +74,7 @@ typedef struct RtCli {
     gnnc_processes processes; /* as the trainer knows them: by way of cli_ranks.c */
     RtMpi *mpi;               /* processes that train together; NULL = the program knows none */
     bool met, all_failed;     /* they know whether the first one has started; it has not */
+    bool has_told;            /* why it fails */
     int by_signal;            /* that ended training; 0 = none did */
     bool on_terminal;         /* a progress line is shown */
     double shown_at;          /* when it was last drawn */

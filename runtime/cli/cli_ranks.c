@@ -87,12 +87,17 @@ void rt_ranks_wait_for_first(const RtCli *c) {
     if (rt_ranks_number(c)) sleep(5);
 }
 
-bool rt_ranks_tells(RtCli *c) {
+/* Whether this one is to say why it fails: others may have the same words. */
+static bool is_to_tell(RtCli *c) {
     if (!is_together(c)) return true;
     if (!c->met) return first_started(c, false) || rt_ranks_number(c) == 0;
     if (c->all_failed) return rt_ranks_number(c) == 0;
     rt_ranks_wait_for_first(c);
     return true;
+}
+
+bool rt_ranks_tells(RtCli *c) {
+    return c->has_told = is_to_tell(c);
 }
 
 /* Who sends or waits has started: those that fail before wait for what the first one says. */
@@ -188,11 +193,16 @@ static bool fails_alone(const RtCli *c, int code) {
 }
 
 void rt_ranks_end_if_alone(const RtCli *c, int code) {
-    if (fails_alone(c, code)) rt_mpi_end(true);
+    if (!fails_alone(c, code)) return;
+    if (c->has_told) /* in one line, which MPI's own text would hide */
+        fprintf(stderr, "%s: all processes end; what MPI writes of that (MPI_ABORT) says no more\n",
+                c->prog);
+    rt_mpi_end(true);
 }
 
 int rt_ranks_end(const RtCli *c, int code) {
     if (!c->mpi) return code;
-    rt_mpi_end(fails_alone(c, code));
+    rt_ranks_end_if_alone(c, code);
+    rt_mpi_end(false);
     return c->by_signal && rt_ranks_number(c) ? RT_EXIT_OK : code;
 }

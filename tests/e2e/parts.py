@@ -376,7 +376,8 @@ if shutil.which("prlimit"):  # the first's disk is full: a file cannot grow, as 
     text = p.communicate(timeout=200)[0]
     lines = [line for line in text.splitlines() if "error:" in line]
     check("a full disk: all end within seconds, with one line", p.returncode and all_gone("./gcn", job) and time.time() - begun < 60
-          and len(lines) == 1 and "full: cannot write: File too large" in lines[0], text)
+          and len(lines) == 1 and "full: cannot write: File too large" in lines[0] and
+          "gcn: all processes end; what MPI writes of that" in text, text)
     check("a full disk: nothing half-written", set(os.listdir()) == files, set(os.listdir()) ^ files)
     n_epochs = str(epochs_in(job) + 4)
     for m, to in ((0, "a"), (2, "b")):
