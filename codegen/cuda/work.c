@@ -100,16 +100,12 @@ static double rows_of(Walk *w, const LStmt *loop) {
 /* The entries of a part of long rows; 0 = one block has a row (gn_part_of_entries()). */
 static double part_entries(Walk *w, const LStmt *loop) {
     if (cu_split_number(w->f, loop) < 0) return 0;
-    double entries = value(w, loop->ptr->map->from->size);
-    double parts =
-        floor(RT_DEVICE_ROOM_BYTES / 8.0 / at_least(value(w, cu_partial_numbers(w->f)), 1));
     const LSched *s = &loop->sched;
     const bool few = s->few_entries && rows_of(w, w->f->sched.parallel_loop) <= s->few_rows;
-    const double from = few ? 16.0 * s->few_entries : s->split_from;
-    if (entries < from || parts < 1) return 0;
-    const double least = (few ? s->few_entries : s->split_entries) * value(w, cu_heads(w->f));
-    const double part = at_least(least, ceil(entries / parts));
-    return entries > 2 * part ? part : 0;
+    const double entries = value(w, loop->ptr->map->from->size), heads = value(w, cu_heads(w->f));
+    return (double)gn_part_of_entries((int64_t)entries, (int64_t)value(w, cu_partial_numbers(w->f)),
+                                      (int64_t)heads, few ? s->few_entries : s->split_entries,
+                                      few ? INT64_C(16) * s->few_entries : s->split_from);
 }
 
 /* How often the body of a loop is run if one thread runs all of it. */

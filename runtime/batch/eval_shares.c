@@ -1,12 +1,14 @@
 #include "eval_shares.h"
 
+#include "runtime/exec/distributed.h"
+
 bool rt_eval_is_shared(const gnnc_trainer *t) {
     bool all_come = t->in_epoch || t->pulls;
     return t->shares && t->processes.n > 1 && all_come && !t->rt.device;
 }
 
 int rt_eval_maker(const gnnc_trainer *t, int64_t i, int64_t n) {
-    return (int)(((i + 1) * t->processes.n - 1) / n);
+    return rt_dist_owner(i, n, t->processes.n);
 }
 
 bool rt_eval_reads_last(const gnnc_trainer *t, int phase) {

@@ -182,10 +182,9 @@ static uint64_t hash_parts(const RtPulls *p) {
 /* Processes of other programs, data or evaluations would send messages that others do not wait for.
  */
 static gnnc_status agree(gnnc_trainer *t) {
-    static const char *const what[] = {
-        "way to read features (pull_rows)", "program", "list of columns to pull",
-        "division of the data into parts",
-        "schedule of evaluations (eval_every, eval_every_steps, eval_rows)"};
+    static const char *const what[] = {"way to read features (pull_rows)", "program",
+                                       "list of columns to pull", "division of the data into parts",
+                                       RT_SHARES_EVALUATIONS};
     enum { N = sizeof what / sizeof *what };
     uint64_t own[N] = {0}; /* those that pull nothing compare the rest before their first step */
     if (t->pulls) {

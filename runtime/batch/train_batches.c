@@ -14,6 +14,7 @@
 #include "draw.h"
 #include "runtime/contract.h"
 #include "runtime/device/device_pinned.h"
+#include "runtime/exec/distributed.h"
 #include "hot_rows.h"
 #include "link_batches.h"
 #include "part_seeds.h"
@@ -349,11 +350,10 @@ out:
 
 /* A batch of a part is made by the process that has the part. */
 static gnnc_status give_to_owners(gnnc_trainer *t, const RtBatches *b) {
-    int64_t n = t->processes.n;
     int32_t *maker = RT_NEWN(&t->rt.pool, int32_t, b->n_batches + 1);
     if (!maker) return nomem(t);
     for (int64_t i = 0; i < b->n_batches; i++)
-        maker[i] = (int32_t)(((b->by_part->part[i] + 1) * n - 1) / b->by_part->n_parts);
+        maker[i] = rt_dist_owner(b->by_part->part[i], b->by_part->n_parts, t->processes.n);
     rt_shares_give(t, maker, b->n_batches);
     return GNNC_OK;
 }

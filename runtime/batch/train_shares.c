@@ -221,8 +221,7 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "age of shared rows (stale_halos)",
                                        "kind of GPU",
                                        "way to take seeds (seeds_by_part)",
-                                       ("schedule of evaluations (eval_every, eval_every_steps, "
-                                        "eval_rows)"),
+                                       RT_SHARES_EVALUATIONS,
                                        "file of parameters"};
     enum { N = sizeof what / sizeof *what };
     if (t->processes.n < 2) return GNNC_OK;

@@ -29,6 +29,7 @@ int64_t rt_shares_turn(const gnnc_trainer *t, int64_t step);
 gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains);
 /* A hash of when this process evaluates, and which rows: all make parts of evaluations. */
 uint64_t rt_shares_evaluations(const gnnc_trainer *t);
+#define RT_SHARES_EVALUATIONS "schedule of evaluations (eval_every, eval_every_steps, eval_rows)"
 /* *number becomes that of the first process, in all. */
 gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number);
 /* Around the step t->progress.step: all of them, also those that others make. */

@@ -356,19 +356,6 @@ GN_FN int64_t gn_spread_row(int round, int step, int t) {
                  gn_once; gn_once = 0)
 
 /* ---- rows for several blocks ---------------------------------------------------------- */
-/* Entries of a part, at least so many for each head, whose sums are so many numbers; 0 = one block
- * has a row, as all rows have fewer than `from` or none can be longer than two parts. A block with
- * one head of many has few lanes for it, and as many more ways.  Each part has room for a row that
- * began before it and for one that begins in it. */
-static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers, int64_t heads,
-                                         int64_t least, int64_t from) {
-    const int64_t parts =
-        RT_DEVICE_ROOM_BYTES / (int64_t)(2 * sizeof(float)) / gn_max64(numbers, 1);
-    if (entries < from || parts < 1) return 0;
-    const int64_t part = gn_max64(least * heads, gn_ceildiv(entries, parts));
-    return entries > 2 * part ? part : 0;
-}
-
 /* Longer than two parts: of two such rows one ends in a part, at most, and one begins. */
 GN_FN bool gn_has_parts(int64_t entries, int64_t part) {
     return part && entries > 2 * part;

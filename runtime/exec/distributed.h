@@ -55,7 +55,12 @@ void rt_dist_forget(RtExec *x);
 static inline bool rt_dist_several(const RtExec *x) {
     return x->rt->dist && x->rt->dist->n > 1;
 }
-/* Parts, cuts and rows of a process. */
+/* Of n_parts things in a row each of n processes has some that follow each other, rank * n_parts /
+ * n and on: which process has the i-th. */
+static inline int rt_dist_owner(int64_t i, int64_t n_parts, int n) {
+    return (int)(((i + 1) * n - 1) / n_parts);
+}
+/* Parts (rt_dist_owner()), cuts and rows of a process. */
 RtRange rt_dist_parts(const RtDist *o, int rank);
 RtRange rt_dist_chunks(const RtDist *o, int rank);
 RtRange rt_dist_rows(const RtExec *x, int space, int rank);
