@@ -59,7 +59,8 @@ typedef struct {
     } thread, block, block_dim, grid_dim;
     unsigned flat; /* index of the thread in its block */
 } cudasim_place;
-const cudasim_place *cudasim_now(void); /* of the thread that runs */
+/* Of the thread that runs: while it does, always the same place, so one call for a function. */
+const cudasim_place *cudasim_now(void) __attribute__((const));
 void cudasim_sync_block(void);
 /* Meets the other lanes of mask; returns the values of all 32, of which those in the mask
  * are set, until the thread's next exchange. */

@@ -44,8 +44,9 @@ def orders(sim, some=len(ORDERS), least=0):
 def library(build, name, source, device, options=()):
     path = os.path.abspath(f"{name}.{device}.so")
     if device == "cpu":
-        subprocess.run([build + "/gnnc", source, "--target=cpu", "--no-rows", "--emit=lib", "--runtime=shared", "--name=model", "-o", f"{name}.cpu",
-                        *options], check=True, env={"CFLAGS": "-O0", **os.environ})
+        gnnc = os.path.join(os.path.dirname(HERE), "tools/gnnc")
+        subprocess.run([gnnc, source, "--emit=lib", "--runtime=shared", "--name=model", "-o", f"{name}.cpu", *options], check=True,
+                       env={**os.environ, "GNNC": build + "/gnnc"})
         path = os.path.abspath(f"lib{name}.cpu.so")
     else:
         subprocess.run([HERE + "/build", source, path, *options], check=True, env={**os.environ, "BUILD": build})
