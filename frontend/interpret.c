@@ -111,8 +111,8 @@ static const char *ranked_by(const Op *op) {
 /* Why f cannot be interpreted; "": nobody asks for it by itself, as it runs before or within
  * others. NULL: it can. */
 const char *interpret_lacks(const Module *m, const Func *f) {
-    bool before = phase_saves(f->phase) || f->phase == PHASE_REFRESH;
-    const char *why = f->body || before || f->phase == PHASE_NONE ? "" : NULL;
+    bool aside = phase_saves(f->phase) || f->phase == PHASE_REFRESH || f->phase == PHASE_UPDATE;
+    const char *why = f->body || aside || f->phase == PHASE_NONE ? "" : NULL;
     for (const Op *op = f->first; op && !why; op = op->next) {
         const char *of = ranked_by(op);
         if (of) why = arena_printf(m->a, "not interpreted: it reads %s", of);

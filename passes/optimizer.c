@@ -19,7 +19,8 @@
  *   Clipping by the global norm as torch.nn.utils.clip_grad_norm_.
  *
  * Accumulation: gradients are summed in "opt.sum.<path>", and every k-th step updates from their
- * mean; the others select the old values.
+ * mean; the others select the old values.  Steps over batches may be shared out: then @update makes
+ * the update of sums that @train has left, when their counter says k.
  *
  * Average: while a step is made, the parameters are the slots "opt.raw.<path>", and the parameters
  * themselves, which all other phases read, are the average: d avg + (1 - d) raw after each update,
@@ -47,16 +48,16 @@ typedef struct {
     Op *inv_bc1;      /* 1 / (1 - beta1^t) */
     Op *clip;         /* factor on every gradient, or NULL */
     Op *finite;       /* of a scaled loss: are all gradients? */
-    Op *due;          /* with accumulation: is this step the last of k? */
+    Op *due;          /* with accumulation: are the gradients of k steps in the sums? */
     Op *updates;      /* with an average: how many updates there were */
 } Optim;
 
 typedef struct {
-    Op *out; /* output "grad.<path>" */
+    Op *out; /* output "grad.<path>"; NULL = in @update */
     Var *var;
     Op *param; /* the parameter */
-    Op *grad;
-    Op *sum; /* of the gradients, with accumulation: what "opt.sum" becomes */
+    Op *grad;  /* NULL: the step has none, as all are in the sum */
+    Op *sum;   /* of the gradients, with accumulation: what "opt.sum" becomes */
 } Grad;
 typedef VEC(Grad) Grads;
 
@@ -180,18 +181,25 @@ static Var *updates_made(Optim *o) {
     return counter(o, ROLE_UPDATES, "opt.updates");
 }
 
+/* How many steps' gradients there are: those summed, and that of @train. */
+static Op *count_steps(Optim *o) {
+    Op *n = b_var(&o->b, steps_summed(o));
+    return o->b.f->phase == PHASE_TRAIN ? add(o, n, num(o, 1)) : n;
+}
+
 /* Makes the gradients the means of the last k steps. */
 static void accumulate(Optim *o, Grads *gs) {
     double k = (double)o->r->accumulate;
     o->b.span = o->r->optimizer;
-    Op *n = add(o, b_var(&o->b, steps_summed(o)), num(o, 1));
+    Op *n = count_steps(o);
     o->due = b_binary(&o->b, OP_LE, num(o, k), n);
     for (int i = 0; i < gs->n; i++) {
         Grad *g = &gs->v[i];
         o->b.span = g->var->span;
         Var *slot = slot_of(o, "sum", g->var);
         slot->role = ROLE_SUMMED_GRADIENT;
-        Op *sum = add(o, g->grad, b_var(&o->b, slot));
+        Op *sum = b_var(&o->b, slot);
+        if (g->grad) sum = add(o, g->grad, sum);
         g->sum = b_select(&o->b, o->due, num(o, 0), sum);
         g->grad = scale(o, sum, 1 / k);
     }
@@ -199,11 +207,10 @@ static void accumulate(Optim *o, Grads *gs) {
 
 /* Assigns the sums of gradients and their counter. */
 static void assign_sums(Optim *o, const Grads *gs) {
-    Var *v = steps_summed(o);
-    Op *n = add(o, b_var(&o->b, v), num(o, 1));
+    Op *n = count_steps(o);
     for (int i = 0; i < gs->n; i++) b_assign(&o->b, slot_of(o, "sum", gs->v[i].var), gs->v[i].sum);
     o->b.span = o->r->optimizer;
-    b_assign(&o->b, v, b_select(&o->b, o->due, num(o, 0), n));
+    b_assign(&o->b, steps_summed(o), b_select(&o->b, o->due, num(o, 0), n));
 }
 
 /* Makes a read of a parameter, whose variable holds the average, read the trained value: "opt.raw"
@@ -218,7 +225,8 @@ static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
 }
 
 /* Does so for all parameters of the step. */
-static void read_all_raw(Optim *o, Func *f, Grads *gs) {
+static void read_all_raw(Optim *o, Grads *gs) {
+    Func *f = o->b.f;
     Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
     o->updates = b_var(&b, updates_made(o));
     Op *started = b_binary(&b, OP_LT, b_const(&b, DT_F32, 0), o->updates);
@@ -231,7 +239,8 @@ static void read_all_raw(Optim *o, Func *f, Grads *gs) {
         Grad *g = op->kind == OP_VAR && op->var->id < n ? grad_of[op->var->id] : NULL;
         if (g) g->param = read_raw(o, f, g, op, started);
     }
-    for (int i = 0; i < gs->n; i++) gs->v[i].grad = gs->v[i].out->in[0];
+    for (int i = 0; i < gs->n; i++)
+        if (gs->v[i].out) gs->v[i].grad = gs->v[i].out->in[0];
 }
 
 /* The moving average, updated by `next`. */
@@ -453,6 +462,47 @@ static void report_unchanged(PassCtx *p, const Module *m, const Grads *gs) {
     }
 }
 
+/* Updates the parameters from their gradients, or from the sums of these.  True: where a condition
+ * holds. */
+static bool update_all(Optim *o, Grads *gs) {
+    if (o->r->accumulate > 1) accumulate(o, gs);
+    if (pass_loss_is_scaled(o->b.m, o->b.f)) unscale(o, gs);
+    compute_scalars(o, gs);
+    o->b.span = o->r->optimizer;
+    Op *when = update_condition(o);
+    Update *u = NEWN(o->b.m->a, Update, (size_t)gs->n);
+    for (int i = 0; i < gs->n; i++) u[i] = update_when(o, &gs->v[i], when);
+    o->b.span = o->r->optimizer;
+    if (o->finite) pass_loss_scale_next(&o->b, o->finite, o->due);
+    if (o->due) assign_sums(o, gs);
+    for (int i = 0; i < gs->n; i++) assign_update(o, &u[i], &gs->v[i]);
+    o->b.span = o->r->optimizer;
+    if (o->updates) {
+        Op *one_more = add(o, o->updates, num(o, 1));
+        b_assign(&o->b, updates_made(o), select_when(o, when, one_more, o->updates));
+    }
+    return when != NULL;
+}
+
+/* Adds @update: what @train does with the sums of gradients, with the same random numbers. */
+static void add_update(const Optim *train, const Grads *gs, int first_stream) {
+    Module *m = train->b.m;
+    Optim o = {.b = train->b, .r = train->r, .rule = train->rule};
+    Grads own = {0};
+    o.b.f = func_new_phase(m, PHASE_UPDATE);
+    o.b.f->span = train->b.f->span;
+    for (int i = 0; i < gs->n; i++) vec_push(m->a, &own, ((Grad){.var = gs->v[i].var}));
+    read_parameters(&o, &own);
+    if (o.r->ema > 0) read_all_raw(&o, &own);
+    m->n_streams = first_stream;
+    update_all(&o, &own);
+}
+
+/* Whether processes may share the steps of an update (runtime/batch/train_shares.h). */
+static bool steps_are_shared(const Module *m, const Func *train) {
+    return m->recipe.accumulate > 1 && m->recipe.sample.batch && !pass_loss_is_scaled(m, train);
+}
+
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
     if (!f || m->recipe.optim == OPTIM_NONE) return true;
@@ -464,28 +514,15 @@ static bool run(PassCtx *p, Module *m) {
     Grads gs = collect_gradients(p->a, f);
     if (gs.n == 0) return true;
     if (p->scale && p->scale->off) store_f32(&o, &gs);
-    if (o.r->ema > 0) read_all_raw(&o, f, &gs);
+    if (o.r->ema > 0) read_all_raw(&o, &gs);
     read_parameters(&o, &gs);
     align_gradients(&o, &gs);
-    if (o.r->accumulate > 1) accumulate(&o, &gs);
-    if (pass_loss_is_scaled(m, f)) unscale(&o, &gs);
-    compute_scalars(&o, &gs);
-    o.b.span = o.r->optimizer;
-    Op *when = update_condition(&o);
-    Update *u = NEWN(p->a, Update, (size_t)gs.n);
-    for (int i = 0; i < gs.n; i++) u[i] = update_when(&o, &gs.v[i], when);
-    o.b.span = o.r->optimizer;
-    if (o.finite) pass_loss_scale_next(&o.b, o.finite, o.due);
-    if (o.due) assign_sums(&o, &gs);
-    for (int i = 0; i < gs.n; i++) assign_update(&o, &u[i], &gs.v[i]);
-    o.b.span = o.r->optimizer;
-    if (o.updates) {
-        Op *one_more = add(&o, o.updates, num(&o, 1));
-        b_assign(&o.b, updates_made(&o), select_when(&o, when, one_more, o.updates));
-    }
+    int first_stream = m->n_streams;
+    bool in_some = update_all(&o, &gs);
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
+    if (steps_are_shared(m, f)) add_update(&o, &gs, first_stream);
     pass_remark(p, o.r->optimizer, "optimizer", "%d parameters are updated%s", gs.n,
-                when ? ", in some steps" : "");
+                in_some ? ", in some steps" : "");
     report_unchanged(p, m, &gs);
     return true;
 }

@@ -482,8 +482,7 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
 }
 
 gnnc_status rt_batches_settle(gnnc_trainer *t) {
-    gnnc_status st = rt_shares_take_last(t);
-    return st == GNNC_OK && t->batches ? rt_losses_settle(t, &t->batches->losses) : st;
+    return t->batches ? rt_losses_settle(t, &t->batches->losses) : GNNC_OK;
 }
 
 void rt_batches_forget(gnnc_trainer *t) {
@@ -553,7 +552,8 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     int64_t per_epoch = rt_batches_per_epoch(t);
     int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
     bool mine = rt_shares_mine(t, t->progress.step);
-    gnnc_status st;
+    gnnc_status st = GNNC_OK;
+    if (rt_shares_update_is_due(t)) goto update; /* it failed */
     b->gave = false;
     if (t->links) TRY(st, rt_link_batches_check_train(t));
     if (!b->warm) TRY(st, warm_up(t, b));
@@ -575,6 +575,8 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     b->again = -1;
     b->gave = mine;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
+update:
+    if (rt_shares_update_is_due(t)) st = rt_shares_update(t);
 out:
     if (st != GNNC_OK && t->shares) rt_shares_undo(t);
     if (st != GNNC_OK) rt_batches_settle(t); /* it may be that steps go on */

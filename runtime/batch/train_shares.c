@@ -26,10 +26,10 @@ struct RtShares {
     int counter; /* buffer of the steps since the last update */
     RtSums sums;
     size_t slot_bytes;    /* a Head and, where they go through the host, the sums' numbers */
-    char *slot;           /* [k - 1][slot_bytes] of the steps since the last update; a Head */
+    char *slot;           /* [k][slot_bytes] of the steps since the last update */
     int64_t from, to;     /* steps whose slots nobody has added yet */
     int64_t heard;        /* the first of them whose Head has not come */
-    bool last_waits;      /* a device's loss of the last step is on its way to that Head */
+    bool due;             /* all k steps are made; they may not have come, and the update is not */
     int64_t asked;        /* by this process; 0 = nothing */
     int64_t known, told;  /* by any: it came with a step; the update is done in all */
     bool agreed;          /* all train the same model on the same data */
@@ -58,8 +58,7 @@ static bool is_last(const RtShares *s, int64_t step) {
 }
 
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step) {
-    const RtShares *s = t->shares;
-    return !s || is_last(s, step) || maker_of(t, step) == t->processes.rank;
+    return !t->shares || maker_of(t, step) == t->processes.rank;
 }
 
 /* Is a step made by who makes one of those from `from` on? */
@@ -72,13 +71,10 @@ static bool makes_another(const gnnc_trainer *t, int64_t from, int64_t step) {
 int64_t rt_shares_turn(const gnnc_trainer *t, int64_t step) {
     const RtShares *s = t->shares;
     int64_t n = t->processes.n, place = place_of(s, step), end = (place / n + 1) * n;
-    if (place == s->k - 1) return step + 1;
-    if (s->maker) {
-        end = step + 1;
-        while (!is_last(s, end) && !makes_another(t, step, end)) end++;
-        return end;
-    }
-    return step - place + (end < s->k - 1 ? end : s->k - 1);
+    if (!s->maker) return step - place + (end < s->k ? end : s->k);
+    end = step + 1;
+    while (!is_last(s, end - 1) && !makes_another(t, step, end)) end++;
+    return end;
 }
 
 static Head *head_of(const RtShares *s, int64_t step) {
@@ -93,6 +89,7 @@ static float *numbers_of(const RtShares *s, int64_t step) {
 /* Of the steps before this one nothing is left to add. */
 static void go_on_from(RtShares *s, int64_t step) {
     s->from = s->heard = s->to = step;
+    s->due = false;
 }
 
 static void count_step(gnnc_trainer *t, int64_t n) {
@@ -118,6 +115,7 @@ static const char *lacks(const gnnc_trainer *t) {
         if (p->vars[i].role == RT_ROLE_SUMMED_GRADIENT && p->vars[i].dt != RT_F32)
             return "its gradients are not of f32";
     }
+    if (!rt_phase_of(p, RT_PHASE_UPDATE)) return "it has no '@update'";
     return NULL;
 }
 
@@ -133,10 +131,10 @@ static gnnc_status make_room(gnnc_trainer *t) {
     RtShares *s = t->shares;
     void *slot;
     gnnc_status st;
-    TRY(st, rt_sums_place(t, &s->sums, s->k - 1));
+    TRY(st, rt_sums_place(t, &s->sums, s->k));
     size_t numbers = s->sums.parts ? 0 : (size_t)s->sums.n_numbers;
     s->slot_bytes = (sizeof(Head) + numbers * sizeof(float) + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
-    TRY(st, rt_sums_memory(t, (size_t)(s->k - 1) * s->slot_bytes + sizeof(Head), &slot));
+    TRY(st, rt_sums_memory(t, (size_t)s->k * s->slot_bytes, &slot));
     s->slot = slot;
 out:
     return st;
@@ -169,7 +167,7 @@ void rt_shares_forget(gnnc_trainer *t) {
     RtShares *s = t->shares;
     if (!s) return;
     go_on_from(s, s->to);
-    s->sums.apart = s->last_waits = false;
+    s->sums.apart = false;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -270,11 +268,9 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
     s->agreed = st == GNNC_OK;
     if (st == GNNC_OK && !s->slot) st = make_room(t);
     if (st == GNNC_OK && s->to != step) go_on_from(s, step); /* it was resumed elsewhere */
-    if (st == GNNC_OK && is_last(s, step)) st = rt_shares_settle(t);
     if (st != GNNC_OK) return st;
-    count_step(t, place_of(s, step));
-    bool part = !is_last(s, step) && rt_shares_mine(t, step);
-    return part ? rt_sums_begin_part(t, &s->sums) : GNNC_OK;
+    count_step(t, is_last(s, step) ? 0 : place_of(s, step)); /* so that it makes no update */
+    return rt_shares_mine(t, step) ? rt_sums_begin_part(t, &s->sums) : GNNC_OK;
 }
 
 void rt_shares_lose(gnnc_trainer *t) {
@@ -285,6 +281,7 @@ void rt_shares_undo(gnnc_trainer *t) {
     RtError why = t->rt.err;
     rt_shares_lose(t);
     rt_sums_put_back(t, &t->shares->sums);
+    count_step(t, place_of(t->shares, t->progress.step));
     t->rt.err = why; /* what made the step fail */
 }
 
@@ -316,58 +313,39 @@ static void take_loss(gnnc_trainer *t, const Head *h) {
     p->loss_sum += (double)h->rows * h->loss;
 }
 
-/* The loss of the last update's last step, which nobody sends. */
-static void take_last(gnnc_trainer *t) {
-    RtShares *s = t->shares;
-    Head *h = (Head *)(s->slot + (size_t)(s->k - 1) * s->slot_bytes);
-    number_loss(t, h);
-    take_loss(t, h);
-    s->last_waits = false;
+bool rt_shares_loss(const gnnc_trainer *t, double *loss) {
+    const RtShares *s = t->shares;
+    int64_t step = t->progress.step - 1;
+    if (!s || step < 0 || s->heard != s->to || s->to != step + 1) return false;
+    *loss = head_of(s, step)->loss;
+    return true;
 }
 
 gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
     RtShares *s = t->shares;
-    int64_t step = t->progress.step;
-    bool last = is_last(s, step), mine = rt_shares_mine(t, step);
+    int64_t step = t->progress.step, place = place_of(s, step);
     Head *h = head_of(s, step);
     gnnc_status st = GNNC_OK;
-    if (mine) {
+    if (rt_shares_mine(t, step)) {
         *h = (Head){.batch = batch, .rows = n, .asked = s->asked};
         TRY(st, put_loss(t, h));
+        TRY(st, rt_sums_end_part(t, &s->sums, numbers_of(s, step)));
+        s->asked = 0;
     }
-    if (mine && !last) TRY(st, rt_sums_end_part(t, &s->sums, numbers_of(s, step)));
-    if (s->sums.parts && !last)
-        TRY(st, rt_sums_share(t, &s->sums, numbers_of(s, step), maker_of(t, step)));
-    if (last) {
-        s->last_waits = true;
-        if (!t->rt.device) TRY(st, rt_shares_take_last(t));
-        go_on_from(s, step + 1);
-        if (s->known) s->told = s->known;
-        s->known = 0;
-    } else {
-        if (mine) s->asked = 0;
-        count_step(t, place_of(s, step) + 1);
-        s->to = step + 1;
-    }
+    if (s->sums.parts) TRY(st, rt_sums_share(t, &s->sums, numbers_of(s, step), maker_of(t, step)));
+    s->due = is_last(s, step);
+    count_step(t, s->due ? place : place + 1);
+    s->to = step + 1;
 out:
     return st;
 }
 
-gnnc_status rt_shares_take_last(gnnc_trainer *t) {
-    RtShares *s = t->shares;
-    RtDevice *d = t->rt.device;
-    if (!s || !s->last_waits) return GNNC_OK;
-    gnnc_status st = d ? d->ops->wait(d) : GNNC_OK;
-    if (st == GNNC_OK) take_last(t);
-    return st;
-}
-
-/* Adds the steps of all processes; what has come when one fails stays. */
-static gnnc_status add_steps(gnnc_trainer *t) {
+/* Adds the steps before `end`, of all processes; what has come when one fails stays. */
+static gnnc_status add_steps(gnnc_trainer *t, int64_t end) {
     RtShares *s = t->shares;
     bool there = s->sums.parts != NULL;
     gnnc_status st = GNNC_OK;
-    for (; s->heard < s->to; s->heard++) {
+    for (; s->heard < end; s->heard++) {
         Head *h = head_of(s, s->heard);
         if (rt_shares_mine(t, s->heard)) number_loss(t, h);
         TRY(st, rt_processes_broadcast(t, h, s->slot_bytes, maker_of(t, s->heard)));
@@ -376,23 +354,47 @@ static gnnc_status add_steps(gnnc_trainer *t) {
         if (!there) rt_sums_add(t, &s->sums, numbers_of(s, s->heard));
         t->rt.vars_changed |= s->sums.has_state;
     }
-    if (there) TRY(st, rt_sums_add_there(t, &s->sums, numbers_of(s, s->from), s->to - s->from));
-    s->from = s->to;
+    if (there) TRY(st, rt_sums_add_there(t, &s->sums, numbers_of(s, s->from), end - s->from));
+    s->from = end;
 out:
     return st;
 }
 
-gnnc_status rt_shares_settle(gnnc_trainer *t) {
+/* The sums and the epoch's loss become those of the steps before `end`. */
+static gnnc_status settle(gnnc_trainer *t, int64_t end) {
     RtShares *s = t->shares;
-    gnnc_status st = s && t->pulls ? rt_pulls_wait(t) : GNNC_OK; /* one after the other */
-    if (st != GNNC_OK || !s || s->from >= s->to) return st;
+    gnnc_status st = t->pulls ? rt_pulls_wait(t) : GNNC_OK; /* one after the other */
+    if (st != GNNC_OK || s->from >= end) return st;
     st = rt_sums_arrive(t, &s->sums);
     if (st != GNNC_OK) return st;
-    if (s->last_waits) take_last(t);
-    st = add_steps(t);
+    st = add_steps(t, end);
     s->lost = st != GNNC_OK;
     gnnc_status back = rt_sums_put_back(t, &s->sums);
     return st != GNNC_OK ? st : back;
+}
+
+gnnc_status rt_shares_settle(gnnc_trainer *t) {
+    const RtShares *s = t->shares;
+    return s ? settle(t, s->due ? s->to - 1 : s->to) : GNNC_OK;
+}
+
+bool rt_shares_update_is_due(const gnnc_trainer *t) {
+    return t->shares && t->shares->due;
+}
+
+/* What @train keeps of parameters beside them @refresh makes anew, as @update does not. */
+gnnc_status rt_shares_update(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    gnnc_status st;
+    TRY(st, settle(t, s->to));
+    count_step(t, s->k);
+    TRY(st, rt_phase_run(&t->x, rt_phase_of(t->program, RT_PHASE_UPDATE)));
+    t->rt.vars_changed = true;
+    go_on_from(s, s->to);
+    if (s->known) s->told = s->known;
+    s->known = 0;
+out:
+    return st;
 }
 
 gnnc_status rt_shares_tell_logs(gnnc_trainer *t) {
@@ -400,7 +402,7 @@ gnnc_status rt_shares_tell_logs(gnnc_trainer *t) {
     const rt_phase *train = rt_phase_of(t->program, RT_PHASE_TRAIN);
     int64_t step = t->progress.step - 1;
     gnnc_status st = GNNC_OK;
-    if (!s || t->processes.n < 2 || step < 0 || is_last(s, step)) return GNNC_OK; /* all made it */
+    if (!s || t->processes.n < 2 || step < 0) return GNNC_OK;
     for (int i = 0; i < t->n_scalars && st == GNNC_OK; i++) {
         RtScalar *log = &t->scalars[i];
         double told[] = {log->value, log->known};
@@ -418,7 +420,7 @@ gnnc_status rt_shares_settle_state(gnnc_trainer *t) {
     return rt_fail(&t->rt.err, GNNC_E_STATE,
                    "%lld of the %lld steps of an update are done: until its last one, each process "
                    "has another state of layers",
-                   (long long)place_of(s, s->to), (long long)s->k);
+                   (long long)place_of(s, t->progress.step), (long long)s->k);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* Steps that several processes share: of the k steps whose gradients make one update
- * (`accumulate k`), each process makes some, and the last is made by all.
+ * (`accumulate k`), each process makes some.
  *
  * The gradients of a step are computed by themselves, not on top of the sum, and added to it in
  * the order of the steps once all are there: the bits are the same whoever made them.  All
- * processes then make the last step and the update, and have the same parameters. */
+ * processes then make the update (@update), and have the same parameters. */
 #ifndef RUNTIME_TRAIN_SHARES_H
 #define RUNTIME_TRAIN_SHARES_H
 
@@ -17,8 +17,8 @@ gnnc_status rt_shares_start(gnnc_trainer *t);
 void rt_shares_stop(gnnc_trainer *t);
 /* Steps go on from other variables than these steps have made. */
 void rt_shares_forget(gnnc_trainer *t);
-/* Of each batch of an epoch the process that makes it, but for an update's last: else they make the
- * steps of an update by turns. */
+/* Of each batch of an epoch the process that makes it: else they make the steps of an update by
+ * turns. */
 void rt_shares_give(gnnc_trainer *t, const int32_t *maker, int64_t n_batches);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
@@ -36,6 +36,10 @@ gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number);
 gnnc_status rt_shares_begin(gnnc_trainer *t);
 /* It was batch `batch` of its epoch, and counts n rows. */
 gnnc_status rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
+/* Behind an update's last step, until rt_shares_update() has made the update: it waits for all
+ * steps, and does what is left where it failed. */
+bool rt_shares_update_is_due(const gnnc_trainer *t);
+gnnc_status rt_shares_update(gnnc_trainer *t);
 /* .. and where it failed: the sums are what they were before it. */
 void rt_shares_undo(gnnc_trainer *t);
 /* Something failed: others may be gone, until they have sent something again. */
@@ -43,8 +47,8 @@ void rt_shares_lose(gnnc_trainer *t);
 /* The sums and the epoch's loss become those of all steps so far: it waits for
  * those that make them. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);
-/* The epoch's loss has that of the last update's last step, which a device may still compute. */
-gnnc_status rt_shares_take_last(gnnc_trainer *t);
+/* The loss of the last step, whoever made it; false: it has not come. */
+bool rt_shares_loss(const gnnc_trainer *t, double *loss);
 /* What the last step has logged is in all processes what it is in one that made the step.  Of all
  * processes, after rt_shares_settle(). */
 gnnc_status rt_shares_tell_logs(gnnc_trainer *t);

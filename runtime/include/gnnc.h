@@ -642,7 +642,8 @@ typedef struct gnnc_progress {
     int64_t epochs_done, epochs_total;
     int64_t steps_done, steps_left; /* of the epoch under way, after this step */
     double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back,
-                     * and where another process makes the step */
+                     * and where another process makes the step, but an
+                     * update's last */
     double seconds; /* since the call began */
     int evaluated;  /* metrics are those behind this step (eval_every_steps) */
 } gnnc_progress;

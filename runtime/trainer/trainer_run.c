@@ -193,8 +193,10 @@ static void begin_telling(gnnc_trainer *t) {
 }
 
 /* The loss of the last step; NaN: a GPU's steps are not waited for, and one that another process
- * makes is not there yet. */
+ * makes is there once the update is made. */
 static double loss_of_step(gnnc_trainer *t) {
+    double came;
+    if (!t->rt.device && rt_shares_loss(t, &came)) return came;
     bool here = !t->rt.device && rt_shares_mine(t, t->progress.step - 1);
     const RtScalar *loss = here ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
     return loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : NAN;

@@ -55,7 +55,7 @@ def trains(t):
 
 check("one trains", in_threads(lib, 1, trains) == [None])
 os.rename("all.0", "all")
-for n in (2, 3):
+for n in (2, K, K + 1):  # each makes some steps of an update, one, or the last of them none
     check(f"{n} train", in_threads(lib, n, trains) == [None] * n)
     check(f"{n}: the bits of one", all(bytes_of(f"all.{rank}") == bytes_of("all") for rank in range(n)))
 
@@ -91,7 +91,7 @@ def losses(t):
 
 alone, (a, b) = in_threads(lib, 1, losses)[0], in_threads(lib, 2, losses)
 for rank, seen in enumerate((a, b)):
-    here = [i % K == K - 1 or i % K % 2 == rank for i in range(2 * K)]
+    here = [i % K == K - 1 or i % K % 2 == rank for i in range(2 * K)]  # and of those that end an update
     check(f"rank {rank} is told losses of its steps", [x == y if h else math.isnan(x) for x, y, h in zip(seen, alone, here)] == [True] * 2 * K,
           (seen, alone))
 
@@ -115,7 +115,7 @@ def agrees(asker, step):
     return does
 
 
-for asker, step, behind in ((0, 1, K), (1, 1, K), (1, 3, K), (0, 3, 2 * K), (1, 4, 2 * K), (0, K, 2 * K)):
+for asker, step, behind in ((0, 1, K), (1, 1, K), (1, 3, K), (0, 3, K), (1, 4, 2 * K), (0, K, 2 * K)):
     want = ([(behind, 9)], [E_STOPPED] + [0] * EPOCHS)
     said = in_threads(lib, 2, agrees(asker, step))
     check(f"what rank {asker} asks behind step {step}, both are told behind {behind}, once", said == [want] * 2, said)

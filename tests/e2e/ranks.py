@@ -90,9 +90,9 @@ for i, (name, sample) in enumerate(MODELS.items()):
         lines = told(n, exe, "--checkpoint", f"{name}.{n}", "--threads", str(1 + n % 2), "--workers", str(n % 3))
         check(f"{name}: {n} processes tell the same", lines == first, (lines, first))
         check(f"{name}: {n} processes leave the same", bytes_of(f"{name}.{n}") == bytes_of(name + ".0"))
-alone = compiled("alone", SAGE % PLAIN)
-one = told(0, alone, "--checkpoint", "alone.0")
-two = told(2, "./nodes", "--checkpoint", "none")
+alone = compiled("alone", SAGE % MODELS["clipped"])
+one = told(0, alone, "--checkpoint", "alone.0")  # each update within its last step
+two = told(2, "./clipped", "--checkpoint", "none")
 check("as a program that knows no processes", abs(one[-1]["val"]["loss"] / two[-1]["val"]["loss"] - 1) < 1e-5, (one, two))
 
 # ---- ended in the middle of an update, killed, and gone on with in another number ------------------------

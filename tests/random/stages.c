@@ -114,7 +114,8 @@ static bool scores_links(const Func *f) {
 
 /* Not what other phases call or read, nor what the interpreter has no rows for. */
 static bool is_compared(const Func *f) {
-    if (f->body || phase_saves(f->phase) || f->phase == PHASE_REFRESH) return false;
+    if (f->body || phase_saves(f->phase)) return false;
+    if (f->phase == PHASE_REFRESH || f->phase == PHASE_UPDATE) return false;
     for (const Op *op = f->first; op; op = op->next)
         if (!is_given(op)) return false;
     return true;
