@@ -67,7 +67,7 @@ def losses_of_epochs(trainer, epochs):
         yield trainer.metric("loss")
 
 
-def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps=20, want=None, **options):
+def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=2, steps=10, want=None, **options):
     """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before.
     gathers: columns are gathered in front of it.  Returns the losses of the batches' own sizes; want: those of an earlier
     call, which no order changes."""
@@ -75,7 +75,7 @@ def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps
     u = trainer(sim, data, threads=2, buckets=1, **options)
     for a, b in zip(want, losses_of_epochs(u, epochs)):
         assert a == a and abs(a - b) <= near * max(1, abs(a)), (a, b)
-    for _ in range(6):  # a batch of a bucket that did not come up yet is recorded
+    for _ in range(12):  # a batch of a bucket that did not come up yet is recorded
         first = counts(sim)
         for _ in range(steps):
             u.step()
