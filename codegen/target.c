@@ -36,17 +36,18 @@ static bool shares_steps(const Plan *p) {
 static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
     const Sampling *s = &p->m->recipe.sample;
     bool has_row_batches = s->batch && !s->train_links;
+    bool draws = (has_row_batches || s->train_links == LINKS_FORM_PAIRS) && s->n_hops &&
+                 s->edges == SAMPLE_DIRECTIONAL;
     switch (k) {
     case RUNTIME_RANK:
         return has_step(p, PS_RANK);
     case RUNTIME_GATHER:
-        return has_row_batches;
+        return has_row_batches || draws; /* .. with what is bound to a batch there */
     case RUNTIME_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
         return has_row_batches && module_runs_on_batches(p->m, PHASE_PREDICT);
     case RUNTIME_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted
                           */
-        return (has_row_batches || s->train_links == LINKS_FORM_PAIRS) && s->n_hops &&
-               s->edges == SAMPLE_DIRECTIONAL;
+        return draws;
     case RUNTIME_MAPS:
         return p->m->maps.n > 0;
     case RUNTIME_SPMM:

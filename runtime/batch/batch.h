@@ -67,6 +67,9 @@ typedef struct RtBatch {
     bool by_hop;          /* edges come from one hop further at most: every prefix is exact */
     uint64_t first_epoch; /* + 1; 0 = not used yet */
     int64_t number;       /* of the batch in its epoch */
+    /* Where a device drew it: arrays of nodes and edges lie alike in two blocks, one of the host's
+     * and one there. */
+    const char *here, *there;
 
     /* Seeds, in groups (nodes: 1; links: sources, destinations; graphs: one a node type). */
     int n_groups;
@@ -87,6 +90,11 @@ gnnc_status rt_batch_reserve(RtBatch *b, const RtBatch *like, RtError *err);
  * before the seeds' values are read.  Its input is rt_batch_nodes_needed(b, t, h + 1). */
 int64_t rt_batch_nodes_needed(const RtBatch *b, int type, int h);
 int64_t rt_batch_edges_needed(const RtBatch *b, int rel, int h);
+
+/* The array there, of one that lies here, of a batch that a device drew. */
+static inline const void *rt_batch_there(const RtBatch *b, const void *here) {
+    return here ? b->there + ((const char *)here - b->here) : NULL;
+}
 
 /* Edges of a relation as a base relation (relation.h) over the batch's nodes; it points
  * into the batch.  orig[0] is NULL: columns are taken by `pos`. by_src needs the transpose. */

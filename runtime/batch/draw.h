@@ -3,6 +3,7 @@
 #ifndef RUNTIME_DRAW_H
 #define RUNTIME_DRAW_H
 
+#include "minibatch.h"
 #include "runtime/device/device_sample.h"
 #include "runtime/trainer/trainer.h"
 
@@ -19,6 +20,10 @@ gnnc_status rt_drawer_open(gnnc_trainer *t, const RtDeviceSamplerSpec *spec, con
 gnnc_status rt_drawer_try(gnnc_trainer *t, const RtDeviceSamplerSpec *spec, const RtSampler *here,
                           const char *what, RtDrawer *out);
 void rt_drawer_close(RtDrawer *d);
+/* Then its n mini-batches, one a slot, are bound where they are drawn.  If there is too little
+ * memory there, or the device cannot, the host binds them, after a line that names `what`. */
+gnnc_status rt_drawer_bind(gnnc_trainer *t, const RtDrawer *d, const RtBatchMap *map,
+                           const char *what, RtMinibatch *m, int n);
 
 /* As rt_sample_groups().  pairs: links that the device chooses negatives for, where it draws;
  * unless rt_drawer_reads_ids() the groups need no ids then. */

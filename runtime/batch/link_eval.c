@@ -205,7 +205,11 @@ gnnc_status rt_link_scores_draw_there(gnnc_trainer *t, const RtSampleGraph *g,
         .g = g, .space = space, .how = spec, .n_groups = 2, .n_slots = 1, .like = like};
     rt_link_batches_ends(t, s->map, there.type);
     most_of_batch(t, &there.n_trees, &there.n_seeds);
-    return rt_drawer_try(t, &there, s->sampler, "batches of links that are judged", &s->drawer);
+    gnnc_status st;
+    TRY(st, rt_drawer_try(t, &there, s->sampler, "batches of links that are judged", &s->drawer));
+    st = rt_drawer_bind(t, &s->drawer, s->map, "of links that are judged", &s->batch, 1);
+out:
+    return st;
 }
 
 void rt_link_scores_stop(RtLinkScores *s) {

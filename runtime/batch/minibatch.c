@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/device_bind.h"
 
 /* Numbers the node types and relations that a batch is sampled of, and lists the spaces they are in
  * the program. Spaces that are the first rows of others have no number. */
@@ -67,7 +67,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.distinct = batch ? m->distinct : NULL;
     m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
-    bool gathers = x->rt->device && x->rt->device->gathers;
+    m->defers = x->rt->device && x->rt->device->gathers;
+    bool gathers = x->rt->device && p->device_gather;
     if (gathers && !(m->gathers = RT_NEWN(pool, RtDeviceGather, p->n_bufs)))
         return rt_fail_nomem(err, "batches");
     m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
@@ -78,6 +79,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->x.balance = m->bound.balance;
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
+    m->bound.maps = NULL;
     m->bound.file = NULL; /* whose arrays are of the whole data */
     m->bound.found = false;
     m->bound.for_request = p->sampling.serve;
@@ -87,6 +89,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
 
 /* Releases the batch, its columns and its memory. */
 void rt_minibatch_free(RtMinibatch *m) {
+    rt_device_bind_free(m->bound.maps);
     for (int c = 0; m->batch && m->column_buf && c < m->x.program->n_columns; c++)
         rt_batch_column_free(m->batch, &m->column_buf[c]);
     if (m->batch) rt_batch_free(m->batch);
@@ -120,6 +123,7 @@ RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first) {
     m->x.rt = &m->rt;
     memcpy(m->x.n, data->n, sizeof *m->x.n * (size_t)p->n_syms);
     if (!m->batch) return &m->rt.pool;
+    if (m->bound.maps) rt_device_bind_begin(m->bound.maps);
     memset(m->bound.ready, 0, sizeof *m->bound.ready * (size_t)p->n_spaces);
     memset(m->bound.rel, 0, sizeof *m->bound.rel * (size_t)p->n_spaces);
     return &m->rt.pool;
@@ -131,6 +135,17 @@ static void bind_whole(RtMinibatch *m) {
     for (int s = 0; s < m->x.program->n_spaces; s++)
         if (all[s].first && all[s].kind == RT_SP_NODE)
             m->x.n[all[s].sym] = m->x.n[all[all[s].whole].sym];
+}
+
+/* The edges of a space where the device drew them, if it binds them. */
+static void bind_there(RtMinibatch *m, int space) {
+    RtRelation r = m->bound.rel[space];
+    if (!m->bound.maps) return;
+    r.ptr = rt_batch_there(m->batch, r.ptr);
+    r.src = rt_batch_there(m->batch, r.src);
+    r.dst = rt_batch_there(m->batch, r.dst);
+    r.id = rt_batch_there(m->batch, r.id);
+    rt_device_bind_edges(m->bound.maps, space, &r);
 }
 
 /* Binds the sampled node types and relations of the program to the batch: sizes and edges. */
@@ -145,6 +160,7 @@ static void bind_base(RtMinibatch *m, const RtBatchMap *map) {
                                             map->type_of_space[sp->dst]);
         m->bound.ready[s] = true;
         m->x.n[sp->sym] = m->batch->edges[r].n;
+        bind_there(m, s);
     }
 }
 
@@ -168,6 +184,7 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
     r->nested = whole->src == whole->dst;
     m->bound.ready[space] = true;
     m->x.n[s->sym] = r->n_edges;
+    bind_there(m, space);
 }
 
 /* Binds a space of the distinct rows of a node type in the batch. They are found once for a type; a
@@ -240,12 +257,15 @@ static bool defer_gather_to_device(RtMinibatch *m, const RtBatchMap *map, const 
     bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
                     map->rel_of_space[space] >= 0;
     int64_t row_bytes = (int64_t)rt_column_value_bytes(all);
-    if (!m->gathers || !numbers || !of_batch || want->buf < 0) return false;
+    if (!m->defers || !numbers || !of_batch || want->buf < 0) return false;
     for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
-    m->gathers[want->buf] = (RtDeviceGather){.row_bytes = row_bytes,
-                                             .space = space,
-                                             .wide = map->rel_of_space[space] >= 0,
-                                             .rows = rows_of(m, map, space)};
+    RtDeviceGather *g = &m->gathers[want->buf];
+    *g = (RtDeviceGather){.row_bytes = row_bytes,
+                          .space = space,
+                          .wide = map->rel_of_space[space] >= 0,
+                          .rows = rows_of(m, map, space)};
+    if (m->bound.maps && space != map->graph_space)
+        g->row = rt_batch_there(m->batch, g->wide ? (const void *)g->rows.i64 : g->rows.i32);
     return row_bytes > 0;
 }
 
@@ -312,7 +332,7 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
         size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
         size_t row_bytes = n_all ? all / (size_t)n_all : 0;
         bool of_batch = map->type_of_space[buf->space] >= 0 || map->rel_of_space[buf->space] >= 0;
-        if (m->gathers && of_batch && row_bytes && row_bytes % 2 == 0) { /* in the kernel's words */
+        if (m->defers && of_batch && row_bytes && row_bytes % 2 == 0) { /* in the kernel's words */
             m->gathers[b] = (RtDeviceGather){.row_bytes = (int64_t)row_bytes,
                                              .space = buf->space,
                                              .wide = map->rel_of_space[buf->space] >= 0,
@@ -347,13 +367,9 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
     return GNNC_OK;
 }
 
-gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
-                              RtError *err) {
+/* Binds what was drawn: tables and columns, then what is made of them. */
+static gnnc_status bind_drawn(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     gnnc_status st = GNNC_OK;
-    if (!m->batch) {
-        bind_whole(m);
-        return GNNC_OK;
-    }
     bind_base(m, map);
     for (int s = 0; s < m->x.program->n_spaces; s++) {
         const rt_space *sp = &m->x.program->spaces[s];
@@ -368,5 +384,16 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
     for (int s = 0; s < m->x.program->n_spaces; s++)
         if (!m->x.program->spaces[s].drawn) TRY(st, rt_bind_space(&m->x, s));
 out:
+    return st;
+}
+
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
+                              RtError *err) {
+    if (!m->batch) {
+        bind_whole(m);
+        return GNNC_OK;
+    }
+    gnnc_status st = bind_drawn(m, data, map);
+    if (m->bound.maps) st = rt_device_bind_end(m->bound.maps, st, m->gathers);
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }

@@ -26,16 +26,17 @@ struct RtMinibatch {
     RtRecycle memory; /* of what is derived */
     RtTeam *team;     /* that gathers columns; NULL = the caller alone */
     RtRows graphs;    /* rows of the graph table, where batches are of graphs */
-    struct RtDeviceGather
-        *gathers;   /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
-    RtTable *nodes; /* [n_spaces] of nodes in graphs */
-    RtDistinctRows *distinct;  /* [n_spaces] */
-    const int32_t *const *row; /* [n_spaces] of nodes that a request brings: their rows in
-                                  parameters; NULL: all have their own numbers */
-    RtColumn *column;          /* [n_columns] */
-    RtColumnBuf *column_buf;   /* [n_columns] their memory */
-    RtEditColumn *edit;        /* NULL: they are the data's */
-    void *editor;              /* user of edit */
+    struct RtDeviceGather *gathers; /* [n_bufs] what the device takes by itself, out of the data's
+                                       buffers, or made by it; NULL: nothing */
+    bool defers;                    /* it takes columns out of the data's */
+    RtTable *nodes;                 /* [n_spaces] of nodes in graphs */
+    RtDistinctRows *distinct;       /* [n_spaces] */
+    const int32_t *const *row;      /* [n_spaces] of nodes that a request brings: their rows in
+                                       parameters; NULL: all have their own numbers */
+    RtColumn *column;               /* [n_columns] */
+    RtColumnBuf *column_buf;        /* [n_columns] their memory */
+    RtEditColumn *edit;             /* NULL: they are the data's */
+    void *editor;                   /* user of edit */
 };
 
 /* Is a row in this split of the which-th division, and labelled?  `label` may be NULL. */

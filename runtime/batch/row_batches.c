@@ -129,7 +129,11 @@ gnnc_status rt_row_batches_draw_there(gnnc_trainer *t, const int *space,
                                 .n_trees = b->batch,
                                 .n_slots = 1,
                                 .like = like};
-    return rt_drawer_try(t, &spec, b->sampler, "batches of rows that are predicted", &b->drawer);
+    gnnc_status st;
+    TRY(st, rt_drawer_try(t, &spec, b->sampler, "batches of rows that are predicted", &b->drawer));
+    st = rt_drawer_bind(t, &b->drawer, b->map, "of rows that are predicted", &b->rows, 1);
+out:
+    return st;
 }
 
 /* Releases the sampler and batches by which rows are predicted. */

@@ -170,6 +170,7 @@ static gnnc_status make_device_samplers(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st;
     if (t->links) rt_link_batches_seeds_there(t, &b->source.map, b->batch, &spec);
     TRY(st, rt_drawer_open(t, &spec, b->sampler[0], &b->drawer));
+    TRY(st, rt_drawer_bind(t, &b->drawer, &b->source.map, "of training", b->slot, b->n_slots));
     TRY(st, rt_row_batches_draw_there(t, b->source.map.space_of_rel, b->drawer.there));
     st = rt_link_scores_draw_there(t, spec.g, spec.how, spec.space, b->drawer.there);
 out:

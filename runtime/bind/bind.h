@@ -43,13 +43,15 @@ typedef struct RtBound {
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
     const RtDistinctRows
-        *distinct;            /* [n_spaces] of a batch, its `distinct` spaces; NULL: no batch */
-    uint64_t fingerprint;     /* of what the program reads of the data */
-    bool has_conditions;      /* those of `where` were computed before */
-    struct RtIndexFile *file; /* index_file.h; NULL = index arrays are made, and not kept */
-    bool found;               /* .. in it: those of relations are there */
-    bool for_request;         /* a batch, or what batches are cut from for one request: only what
-                            their phases read is bound */
+        *distinct;             /* [n_spaces] of a batch, its `distinct` spaces; NULL: no batch */
+    uint64_t fingerprint;      /* of what the program reads of the data */
+    bool has_conditions;       /* those of `where` were computed before */
+    struct RtDeviceMaps *maps; /* of a mini-batch: what the device makes of it (device_bind.h); NULL
+                                  = nothing */
+    struct RtIndexFile *file;  /* index_file.h; NULL = index arrays are made, and not kept */
+    bool found;                /* .. in it: those of relations are there */
+    bool for_request;          /* a batch, or what batches are cut from for one request: only what
+                             their phases read is bound */
 } RtBound;
 
 /* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else

@@ -345,10 +345,10 @@ static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
 
 typedef gnnc_status Bind(RtExec *x, int of, RtDeviceMaps *on);
 
-/* Binds on the device if arrays are built there, else on the host; to compare, on both. A device
- * that cannot leaves it to the host. */
-static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf) {
-    RtDeviceMaps *m = rt_device_maps(x);
+/* Binds on the device if it makes such arrays, else on the host; to compare, on both. A device that
+ * cannot leaves it to the host. */
+static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf, bool there) {
+    RtDeviceMaps *m = there ? rt_device_maps(x) : NULL;
     gnnc_status st = m ? bind(x, of, m) : GNNC_OK;
     if (m && rt_device_maps_fall_back(x, x->program->bufs[buf].name, &st)) m = NULL;
     if (st != GNNC_OK || (m && !rt_device_maps_check(m))) return st;
@@ -395,6 +395,7 @@ static bool runs_over_batches(const rt_program *p) {
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
     const bool found = x->rt->bound->found;
+    const RtDeviceMaps *on = rt_device_maps(x);
     gnnc_status st = GNNC_OK;
     bool of_batches = p->spaces[space].kind == RT_SP_EDGE && x->rt->bound->rel[space].wide &&
                       runs_over_batches(p);
@@ -407,15 +408,17 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         bool whole =
             m->kind == RT_MAP_DISTINCT && !x->rt->bound->distinct; /* no batch has rows twice */
         if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
-            st = bind_where(x, bind_map, i, buf);
+            st = bind_where(x, bind_map, i, buf, on && rt_device_makes(on, i));
     }
     for (int b = 0; b < p->n_bufs && st == GNNC_OK && !of_batches; b++) {
         const rt_buf *buf = &p->bufs[b];
         bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
         bool logical = buf->kind == RT_BUF_LOGICAL && buf->space == space;
         if (!(by || logical) || !is_read(x, b) || is_found(x, b)) continue;
-        if (by) st = bind_where(x, bind_by, b, b);
-        if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b);
+        bool there = on && (by ? rt_device_makes(on, buf->map) && rt_device_makes(on, buf->by)
+                               : rt_device_has_edges(on, space));
+        if (by) st = bind_where(x, bind_by, b, b, there);
+        if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b, there);
     }
     return st == GNNC_OK ? rt_dist_bind(x, space) : st;
 }

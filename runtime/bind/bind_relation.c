@@ -103,9 +103,8 @@ static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
     if (m && rt_device_maps_fall_back(x, x->program->spaces[space].name, &st)) m = NULL;
     if (st != GNNC_OK) return st;
     if (!m) return derive(x, space, out);
-    if (!rt_device_maps_check(m))
-        return rt_bind_drawn_from(x->program, space) ? rt_device_relation_to_host(x, space, true)
-                                                     : st;
+    bool drawn = x->rt->device && rt_bind_drawn_from(x->program, space); /* of all data */
+    if (!rt_device_maps_check(m)) return drawn ? rt_device_relation_to_host(x, space, true) : st;
     int64_t there = out->n_edges;
     st = derive(x, space, out);
     if (st != GNNC_OK || out->n_edges == there) return st;

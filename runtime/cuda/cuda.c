@@ -74,6 +74,7 @@ static void close_device(RtDevice *d) {
     rt_cuda_streams_close(c);
     if (c->iterations) cudaFree(c->iterations);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
+    if (c->taken) cudaEventDestroy(c->taken);
     if (c->mark) cudaEventDestroy(c->mark);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
@@ -118,6 +119,7 @@ static gnnc_status open_device(RtDevice *d) {
     c->streams.of[0] = c->stream;
     c->streams.n = 1;
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->zeroed, cudaEventDisableTiming));
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->taken, cudaEventDisableTiming));
     CUDA_CHECK(d, "the GPU's size",
                cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, c->ordinal));
     d->never_record = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
@@ -492,6 +494,8 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .side_launch = rt_cuda_side_launch,
                                     .side_clear = rt_cuda_side_clear,
                                     .side_wait = rt_cuda_side_wait,
+                                    .took = rt_cuda_took,
+                                    .side_after = rt_cuda_side_after,
                                     .peers_version = rt_cuda_peers_version,
                                     .peers_id = rt_cuda_peers_id,
                                     .peers_open = rt_cuda_peers_open,

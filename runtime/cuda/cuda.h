@@ -184,6 +184,7 @@ typedef struct Cuda {
     struct CudaShapes *shapes; /* group.c: of recorded products */
     CudaPages *ordinary;       /* NULL: all of it is page-locked */
     CudaSide *sides;           /* NULL = nobody wants one */
+    cudaEvent_t taken;         /* from them */
     cudaEvent_t theirs, ours;  /* order.c; NULL: not yet */
     cudaEvent_t mark;          /* mark(), reach(); NULL: not yet */
     CudaPeers peers;
@@ -220,6 +221,8 @@ gnnc_status rt_cuda_side_launch(RtDevice *d, void *queue, rt_device_kernel *k, c
                                 void *const *arg, RtError *err);
 gnnc_status rt_cuda_side_clear(RtDevice *d, void *queue, void *p, size_t n, RtError *err);
 gnnc_status rt_cuda_side_wait(RtDevice *d, void *queue, RtError *err);
+gnnc_status rt_cuda_took(RtDevice *d);
+gnnc_status rt_cuda_side_after(RtDevice *d, void *queue, RtError *err);
 
 /* ---- the host's stream (order.c) ------------------------------------------------------------- */
 gnnc_status rt_cuda_follow(RtDevice *d, void *stream);

@@ -9,6 +9,7 @@
 
 /* Which row of the column row `at` of the batch is. */
 GN_FN int64_t gn_row_of_all(const RtGather &g, int64_t at) {
+    if (!g.row) return at;
     return g.wide ? ((const int64_t *)g.row)[at] : ((const int32_t *)g.row)[at];
 }
 

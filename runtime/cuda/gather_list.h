@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct RtGather {
-    const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] of it */
+    const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] of it; NULL: all */
     void *to;
     const int32_t *slot; /* by row of the column: which row of `near` it is; -1: of `from` alone */
     const void *near;    /* rows on the device of a column that is not; NULL: there are none */

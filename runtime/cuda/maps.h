@@ -77,6 +77,7 @@ struct GnBins {
     int32_t n[GN_THREADS / 32][RT_SORT_BINS];
 };
 static_assert((int)RT_SORT_BINS == (int)GN_THREADS, "a thread for each digit");
+static_assert((int)RT_SORT_LEAST == 4 * (int)GN_THREADS, "a part has some tiles");
 
 /* How many lanes before this one have its digit.  Each thread clears the bins of one digit: of
  * these alone the caller may read before all threads have come back here. */
@@ -185,8 +186,7 @@ template <class T> static inline int gn_maps_launch(void (*k)(T), T w, int64_t n
 
 /* Passes write to one pair of arrays and to the other by turns; the last one to perm. */
 static inline int gn_maps_sort(RtKeySort s, void *stream) {
-    enum { PER_BLOCK = 4 * GN_THREADS };
-    const int64_t parts = gn_min64(gn_max64(gn_ceildiv(s.n, PER_BLOCK), 1), RT_SORT_PARTS);
+    const int64_t parts = rt_sort_parts(s.n);
     int passes = 1, e = 0;
     while (s.n_groups >> 8 * passes) passes++;
     for (int p = 0; p < passes && !e; p++) {

@@ -49,7 +49,13 @@ typedef struct RtEdgesTo {
     int32_t *src, *dst, *id, *orig[2]; /* orig: NULL = not wanted */
 } RtEdgesTo;
 
-enum { RT_SORT_BINS = 256, RT_SORT_PARTS = 512 };
+enum { RT_SORT_BINS = 256, RT_SORT_PARTS = 512, RT_SORT_LEAST = 1024 }; /* of a part, at least */
+
+/* Parts of n elements. */
+static inline int64_t rt_sort_parts(int64_t n) {
+    int64_t parts = n / RT_SORT_LEAST + (n % RT_SORT_LEAST != 0);
+    return parts < 1 ? 1 : parts < RT_SORT_PARTS ? parts : RT_SORT_PARTS;
+}
 
 /* rt_group() of data/csr.h: perm = at[] (NULL: i) ordered by key, in [-1, n_groups), stable, those
  * of -1 last; ptr[g] = how many keys of 0 .. g - 1 there are. */
@@ -59,7 +65,7 @@ typedef struct RtKeySort {
     int32_t *perm;           /* [n] */
     int64_t *ptr;            /* [n_groups + 1]; NULL: not wanted */
     int32_t *keys[2], *tmp;  /* [n] meanwhile */
-    int32_t *count;          /* [RT_SORT_PARTS][RT_SORT_BINS] meanwhile */
+    int32_t *count;          /* [rt_sort_parts(n)][RT_SORT_BINS] meanwhile */
 } RtKeySort;
 
 /* y[i] = x[perm[i]], i < *n; x or perm NULL: the identity.  count >= *n; n NULL: it is count. */

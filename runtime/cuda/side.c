@@ -73,3 +73,15 @@ gnnc_status rt_cuda_side_wait(RtDevice *d, void *queue, RtError *err) {
     if (e == cudaSuccess) e = rt_cuda_await(s->done);
     return e == cudaSuccess ? GNNC_OK : failed(e, "work beside the queue", err);
 }
+
+gnnc_status rt_cuda_took(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    CUDA_CHECK(d, "the gathering of a batch", cudaEventRecord(c->taken, c->stream));
+    return GNNC_OK;
+}
+
+/* An event that was never recorded counts as passed. */
+gnnc_status rt_cuda_side_after(RtDevice *d, void *queue, RtError *err) {
+    cudaError_t e = cudaStreamWaitEvent(stream_of(d, queue), rt_cuda_of(d)->taken, 0);
+    return e == cudaSuccess ? GNNC_OK : failed(e, "the gathering of a batch", err);
+}

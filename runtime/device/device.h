@@ -108,8 +108,8 @@ typedef struct RtDeviceOps {
     gnnc_status (*lane_copy)(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes);
     gnnc_status (*lane_end)(RtDevice *d, int lane);
     /* Queues beside both, each for one thread at a time, mostly not the trainer's: failures are its
-     * own. Memory of the host is page-locked.  wait: until the queue's work is done; close: when it
-     * is. */
+     * own. Memory of the host is page-locked, or stays as it is until the next wait.  wait: until
+     * the queue's work is done; close: when it is. */
     gnnc_status (*side_open)(RtDevice *d, void **queue);
     void (*side_close)(RtDevice *d, void *queue);
     gnnc_status (*side_upload)(RtDevice *d, void *queue, void *to, const void *from, size_t n_bytes,
@@ -120,6 +120,10 @@ typedef struct RtDeviceOps {
                                void *const *arg, RtError *err);
     gnnc_status (*side_clear)(RtDevice *d, void *queue, void *p, size_t n_bytes, RtError *err);
     gnnc_status (*side_wait)(RtDevice *d, void *queue, RtError *err);
+    /* took: what is queued by now takes what queues beside it have made.  side_after: what is
+     * queued there from now on comes after what was taken last. */
+    gnnc_status (*took)(RtDevice *d);
+    gnnc_status (*side_after)(RtDevice *d, void *queue, RtError *err);
     /* Devices of processes that train together, each another one, send each other memory beside the
      * queue.  version: of the library by which they do; 0: it is not there.  id: of a new group;
      * one process makes it.  open: joins the group, with all others.  share: the n numbers `at` of
@@ -175,12 +179,14 @@ typedef struct RtUploadSlot {
     size_t n_bytes, host_bytes;
 } RtUploadSlot;
 
-/* A batch's rows of a buffer of the data. */
+/* A batch's rows of a buffer of the data; or all of an array that was made for it there. */
 typedef struct RtDeviceGather {
     int64_t row_bytes; /* 0: the batch brings the buffer */
-    int space;
-    bool wide; /* rows.i64, not i32 */
+    int space;         /* -1: no rows are named */
+    bool wide;         /* rows.i64, not i32 */
     RtRows rows;
+    const void *row;  /* the same, there; NULL: the batch brings them */
+    const void *made; /* the array; its rows.n rows are taken; NULL: it is the data's buffer */
 } RtDeviceGather;
 
 enum { RT_BUCKETS = 8 }; /* so many eighths of the room there is */
@@ -203,6 +209,7 @@ typedef struct RtDeviceBatch {
     size_t list_at, *rows_at; /* [n_bufs] */
     int n_gathers;
     int64_t gathered_words;
+    bool takes_made;    /* some of it was made by a queue beside */
     size_t pointers_at; /* in the lane, as the list is */
     int32_t *listed;    /* rows that batches give; NULL = not sent */
     size_t listed_bytes, rows_bytes;

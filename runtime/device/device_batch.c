@@ -5,8 +5,8 @@
  * the queue: while the device computes a batch, the next one is on its way.  Two lanes, each with
  * a block on both sides, take turns.  Of columns of numbers the batch brings only which rows it
  * has: the device has the data's, and one kernel in front of the step gathers them all
- * (cuda/gather.h).  Nothing is read back: what the host wants to know of each step is noted on the
- * device, and read when an epoch ends.
+ * (cuda/gather.h), with what the device made for the batch (device_bind.h).  Nothing is read back:
+ * what the host wants to know of each step is noted on the device, and read when an epoch ends.
  *
  * Batches differ in size, so their steps are queued kernel by kernel; or, if that is wanted, for
  * sizes rounded up to one of a few buckets, parts of the room there is.  Then everything lies where
@@ -188,10 +188,15 @@ static gnnc_status lay_buffer(Lay *l, int b) {
     return st;
 }
 
+/* Does the batch bring the numbers of the rows? */
+static bool brings_rows(const Lay *l, int b) {
+    return taken_of(l, b) && !l->taken[b].row && !l->taken[b].made;
+}
+
 /* Columns of one space share the numbers of their rows. */
 static int first_of_space(const Lay *l, int b) {
     for (int k = 0; k < b; k++)
-        if (taken_of(l, k) && l->taken[k].space == l->taken[b].space) return k;
+        if (brings_rows(l, k) && l->taken[k].space == l->taken[b].space) return k;
     return b;
 }
 
@@ -228,7 +233,7 @@ static gnnc_status place_batch_buffers(Lay *l) {
     }
     if (batch->n_gathers) batch->list_at = lay(l, (size_t)batch->n_gathers * sizeof(RtGather));
     for (int b = 0; b < n_bufs && st == GNNC_OK; b++)
-        if (taken_of(l, b)) st = lay_rows(l, b);
+        if (brings_rows(l, b)) st = lay_rows(l, b);
     size_t pointers = (size_t)rt_group_pointers(l->x->program) * sizeof(void *);
     batch->pointers_at = pointers ? lay(l, pointers) : 0;
     l->copied = l->used;
@@ -247,11 +252,12 @@ static int32_t word_bytes(int64_t row_bytes) {
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtDeviceGather *t = &l->taken[b];
-    const RtDevicePinned *p = l->d->pinned ? &l->d->pinned[b] : NULL;
-    return (RtGather){.from = l->d->at.buf[b],
+    const RtDevicePinned *p = l->d->pinned && !t->made ? &l->d->pinned[b] : NULL;
+    const void *brought = (char *)batch->lane[batch->slot].there + batch->rows_at[b];
+    return (RtGather){.from = t->made ? t->made : l->d->at.buf[b],
                       .slot = p ? p->slot : NULL,
                       .near = p ? p->rows : NULL,
-                      .row = (char *)batch->lane[batch->slot].there + batch->rows_at[b],
+                      .row = brings_rows(l, b) ? brought : t->row,
                       .to = batch->at.buf[b],
                       .row_bytes = t->row_bytes,
                       .first = first,
@@ -266,10 +272,12 @@ static void list_gathers(const Lay *l) {
     char *host = batch->lane[batch->slot].host;
     int n = 0;
     batch->gathered_words = 0;
+    batch->takes_made = false;
     for (int b = 0; b < l->x->program->n_bufs; b++) {
         const RtDeviceGather *t = taken_of(l, b);
         if (!t) continue;
-        if (first_of_space(l, b) == b && t->rows.n)
+        batch->takes_made |= !brings_rows(l, b);
+        if (brings_rows(l, b) && first_of_space(l, b) == b && t->rows.n)
             memcpy(host + batch->rows_at[b],
                    t->wide ? (const void *)t->rows.i64 : (const void *)t->rows.i32,
                    (size_t)t->rows.n * (t->wide ? sizeof(int64_t) : sizeof(int32_t)));
@@ -336,7 +344,8 @@ static gnnc_status gather(RtExec *x, RtDevice *d) {
     if (!b->n_gathers) return GNNC_OK;
     int64_t n[] = {b->n_gathers, b->gathered_words};
     void *const arg[] = {(char *)b->lane[b->slot].there + b->list_at, n};
-    return rt_device_launch(x, x->program->device_gather, "gather", arg);
+    gnnc_status st = rt_device_launch(x, x->program->device_gather, "gather", arg);
+    return st == GNNC_OK && b->takes_made ? d->ops->took(d) : st;
 }
 
 /* Runs a phase on the batch's buffers, with sizes rounded up to the bucket that its recording is

@@ -1,23 +1,9 @@
 /* Orders for the device that builds relations and index arrays, and the memory that they are in. */
-#include "device_maps.h"
+#include "device_maps_impl.h"
 
 #include <string.h>
 
 #include "runtime/cuda/maps_list.h"
-
-typedef struct Array {
-    struct Array *next;
-    void *there;
-    size_t n_bytes;
-    const void *here; /* what it is a copy of, while binding; or NULL */
-} Array;
-
-/* What was grouped, while binding: several maps may ask for it. */
-typedef struct Grouped {
-    struct Grouped *next;
-    const int32_t *key;
-    RtGroups groups;
-} Grouped;
 
 /* Each [n] elements of a list, until the next one. */
 typedef struct {
@@ -25,23 +11,8 @@ typedef struct {
     int64_t *ends; /* [2] */
 } Work;
 
-struct RtDeviceMaps {
-    RtDevice *d;
-    bool on, check;
-    RtRelation *rel; /* [n_spaces] arrays there */
-    void **buf;      /* [n_bufs]; NULL: the host's */
-    Array *arrays;
-    Grouped *grouped;
-    void *work;
-    size_t work_bytes;
-};
-
-static RtExec *exec_of(const RtDeviceMaps *m) {
-    return m->d->x;
-}
-
 static RtError *err_of(const RtDeviceMaps *m) {
-    return &m->d->x->rt->err;
+    return &m->x->rt->err;
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -51,6 +22,7 @@ gnnc_status rt_device_maps_open(RtExec *x, bool check) {
     RtDeviceMaps *m = RT_NEW(pool, RtDeviceMaps);
     if (!m) return rt_fail_nomem(&x->rt->err, "the device's tables");
     *m = (RtDeviceMaps){.d = x->rt->device,
+                        .x = x,
                         .on = true,
                         .check = check,
                         .rel = RT_NEWN(pool, RtRelation, x->program->n_spaces),
@@ -73,33 +45,60 @@ void rt_device_maps_close(RtDevice *d) {
     RtDeviceMaps *m = d->maps;
     if (!m) return;
     free_work(m);
-    for (Array *a = m->arrays; a; a = a->next) d->ops->release(d, a->there);
+    for (RtMapsArray *a = m->arrays; a; a = a->next) d->ops->release(d, a->there);
     d->maps = NULL;
     d->built = NULL;
     d->built_bytes = 0;
 }
 
 RtDeviceMaps *rt_device_maps(const RtExec *x) {
-    RtDevice *d = x->rt->device;
-    return d && d->maps && d->maps->on ? d->maps : NULL;
+    const RtDevice *d = x->rt->device;
+    RtDeviceMaps *m = d ? d->maps : x->rt->bound->maps; /* mini-batches have no device */
+    return m && m->on ? m : NULL;
 }
 
 bool rt_device_maps_check(const RtDeviceMaps *m) {
     return m->check;
 }
 
+/* ---- what is made of a mini-batch -------- */
+bool rt_device_has_edges(const RtDeviceMaps *m, int space) {
+    return !m->room || m->rel[space].src;
+}
+
+/* Of nodes the codes of categories; what else leads from them the host finds. */
+bool rt_device_makes(const RtDeviceMaps *m, int map) {
+    const rt_program *p = m->x->program;
+    const rt_map *of = &p->maps[map];
+    if (!m->room) return true;
+    if (of->kind == RT_MAP_COL && p->spaces[of->from].kind == RT_SP_NODE) return true;
+    return rt_device_binds(of->kind) && rt_device_has_edges(m, of->from);
+}
+
 /* ---- memory there -------------------------------------------------------------------------- */
-/* Allocates an index array of n elements on the device, which lives as long as the data. */
+/* The next part of a mini-batch's room. */
+static gnnc_status take_room(RtDeviceMaps *m, size_t n_bytes, void **p) {
+    size_t align = m->d->ops->align, at = m->used;
+    m->used += (n_bytes + align) / align * align;
+    if (m->used > m->room_bytes)
+        return rt_fail(err_of(m), GNNC_E_RANGE, "a batch larger than any there should be");
+    *p = m->room + at;
+    return GNNC_OK;
+}
+
+/* Allocates an index array of n elements on the device, which lives as long as the data, or until
+ * the next batch. */
 static gnnc_status new_array(RtDeviceMaps *m, int64_t n, size_t size, void **to) {
-    Array *a = RT_NEW(&exec_of(m)->rt->pool, Array);
+    RtMapsArray *a = RT_NEW(&m->x->rt->pool, RtMapsArray);
     *to = NULL;
     if (!a) return rt_fail_nomem(err_of(m), "index arrays");
     a->n_bytes = (size_t)n * size;
-    gnnc_status st = m->d->ops->alloc(m->d, a->n_bytes, &a->there);
+    gnnc_status st = m->room ? take_room(m, a->n_bytes, &a->there)
+                             : m->d->ops->alloc(m->d, a->n_bytes, &a->there);
     if (st != GNNC_OK) return st;
     a->next = m->arrays;
     m->arrays = a;
-    m->d->built_bytes += a->n_bytes;
+    if (!m->room) m->d->built_bytes += a->n_bytes;
     *to = a->there;
     return GNNC_OK;
 }
@@ -133,7 +132,7 @@ static bool is_drawn_from(const RtRelation *r, const void *p) {
 /* Whether a buffer of the program, a relation that is drawn from, or, with `relations`, any
  * relation uses the device array p. */
 static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
-    const rt_program *of = exec_of(m)->program;
+    const rt_program *of = m->x->program;
     for (int b = 0; b < of->n_bufs; b++)
         if (m->buf[b] == p) return true;
     for (int s = 0; s < of->n_spaces; s++) {
@@ -146,7 +145,7 @@ static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
 
 /* Removes the device array p from all relations, before it is released. */
 static void forget(RtDeviceMaps *m, const void *p) {
-    for (int s = 0; s < exec_of(m)->program->n_spaces; s++) {
+    for (int s = 0; s < m->x->program->n_spaces; s++) {
         RtRelation *r = &m->rel[s];
         const int32_t **of[] = {&r->src, &r->dst, &r->id, &r->orig[0], &r->orig[1]};
         if (r->ptr == p) r->ptr = NULL;
@@ -162,8 +161,8 @@ void rt_device_maps_trim(RtExec *x, bool keep_relations) {
     if (!m) return;
     free_work(m);
     m->grouped = NULL;
-    for (Array **at = &m->arrays; *at;) {
-        Array *a = *at;
+    for (RtMapsArray **at = &m->arrays; *at;) {
+        RtMapsArray *a = *at;
         a->here = NULL; /* the host may free it */
         if (is_wanted(m, a->there, keep_relations && m->on)) {
             at = &a->next;
@@ -176,10 +175,24 @@ void rt_device_maps_trim(RtExec *x, bool keep_relations) {
     }
 }
 
-/* Makes the working memory for sorting n edges at least that large. */
+/* Of one array of n elements. */
+static size_t work_of(int64_t n) {
+    return ((size_t)n * sizeof(int32_t) / 256 + 1) * 256;
+}
+
+static size_t bins_bytes(int64_t n) {
+    return (size_t)rt_sort_parts(n) * RT_SORT_BINS * sizeof(int32_t);
+}
+
+size_t rt_maps_work_bytes(int64_t n) {
+    return 6 * work_of(n) + bins_bytes(n) + 2 * sizeof(int64_t);
+}
+
+/* Makes the working memory for sorting n edges at least that large; of batches it is. */
 static gnnc_status work_for(RtDeviceMaps *m, int64_t n, Work *w) {
-    size_t one = ((size_t)n * sizeof(int32_t) / 256 + 1) * 256;
-    size_t bins = (size_t)RT_SORT_PARTS * RT_SORT_BINS * sizeof(int32_t), all = 6 * one + bins + 16;
+    size_t one = work_of(n), bins = bins_bytes(n), all = rt_maps_work_bytes(n);
+    if (all > m->work_bytes && m->room)
+        return rt_fail(err_of(m), GNNC_E_RANGE, "a batch larger than any there should be");
     if (all > m->work_bytes) {
         free_work(m);
         gnnc_status st = m->d->ops->alloc(m->d, all, &m->work);
@@ -197,7 +210,18 @@ static gnnc_status work_for(RtDeviceMaps *m, int64_t n, Work *w) {
 /* ---- orders ---------------------------------------------------------------------------------- */
 static gnnc_status run(RtDeviceMaps *m, RtMapsOp op, void *with) {
     void *const arg[] = {&op, with};
-    return m->d->ops->launch(m->d, exec_of(m)->program->device_maps, "index arrays", arg);
+    rt_device_kernel *k = m->x->program->device_maps;
+    const RtDeviceOps *ops = m->d->ops;
+    return m->room ? ops->side_launch(m->d, m->queue, k, "index arrays", arg, err_of(m))
+                   : ops->launch(m->d, k, "index arrays", arg);
+}
+
+/* Copies n_bytes from there, behind what was queued, and waits for them. */
+static gnnc_status download(RtDeviceMaps *m, void *to, const void *there, size_t n_bytes) {
+    const RtDeviceOps *ops = m->d->ops;
+    if (!m->room) return ops->download(m->d, to, there, n_bytes);
+    gnnc_status st = ops->side_download(m->d, m->queue, to, there, n_bytes, err_of(m));
+    return st == GNNC_OK ? ops->side_wait(m->d, m->queue, err_of(m)) : st;
 }
 
 /* Sorts the positions `at` (NULL: 0 .. n) by key on the device, stably: perm gets the order, ptr
@@ -217,7 +241,7 @@ static gnnc_status sort(RtDeviceMaps *m, const Work *w, const int32_t *key, cons
 }
 
 static gnnc_status read_one(RtDeviceMaps *m, const int64_t *there, int64_t *n) {
-    return m->d->ops->download(m->d, n, there, sizeof *n);
+    return download(m, n, there, sizeof *n);
 }
 
 /* *to gets a device copy of n elements of the host's array `here`. */
@@ -226,13 +250,17 @@ static gnnc_status upload(RtDeviceMaps *m, const void *here, int64_t n, size_t s
     void *p;
     gnnc_status st = new_array(m, n, size, &p);
     *to = p;
-    return st == GNNC_OK ? m->d->ops->upload(m->d, p, here, (size_t)n * size) : st;
+    const RtDeviceOps *ops = m->d->ops;
+    size_t n_bytes = (size_t)n * size;
+    if (st != GNNC_OK) return st;
+    return m->room ? ops->side_upload(m->d, m->queue, p, here, n_bytes, err_of(m))
+                   : ops->upload(m->d, p, here, n_bytes);
 }
 
 /* The device's copy of an array of the host: it is uploaded once. */
 gnnc_status rt_on_device_copy(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
                               const void **to) {
-    for (const Array *a = m->arrays; a && n; a = a->next)
+    for (const RtMapsArray *a = m->arrays; a && n; a = a->next)
         if (a->here == here && a->n_bytes == (size_t)n * size) {
             *to = a->there;
             return GNNC_OK;
@@ -248,15 +276,15 @@ gnnc_status rt_on_device_group(RtDeviceMaps *m, const int32_t *key, int64_t n, i
                                RtGroups *out) {
     Work w;
     gnnc_status st;
-    for (const Grouped *g = m->grouped; g; g = g->next)
-        if (g->key == key && g->groups.n_groups == n_groups) {
+    for (const RtMapsGrouped *g = m->grouped; g; g = g->next)
+        if (g->key == key && g->n == n && g->groups.n_groups == n_groups) {
             *out = g->groups;
             return GNNC_OK;
         }
-    Grouped *g = RT_NEW(&exec_of(m)->rt->pool, Grouped);
+    RtMapsGrouped *g = RT_NEW(&m->x->rt->pool, RtMapsGrouped);
     if (!g) return rt_fail_nomem(err_of(m), "index arrays");
     if (n > INT32_MAX) return rt_fail(err_of(m), GNNC_E_RANGE, "2^31 entries or more");
-    *g = (Grouped){.next = m->grouped, .key = key, .groups = {.n_groups = n_groups}};
+    *g = (RtMapsGrouped){.next = m->grouped, .key = key, .n = n, .groups = {.n_groups = n_groups}};
     TRY(st, work_for(m, n, &w));
     TRY(st, new_i32(m, n, &g->groups.perm));
     TRY(st, new_i64(m, n_groups + 1, &g->groups.ptr));
@@ -318,8 +346,8 @@ static RtEdgesOf numbered(RtEdgesOf e, int64_t first) {
 /* Uploads the edges of a relation as the file lists them (the ends were checked to be valid node
  * numbers), and sets the sizes of relation r. */
 static gnnc_status base_list(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
-    const RtBound *b = exec_of(m)->rt->bound;
-    const rt_space *s = &exec_of(m)->program->spaces[space];
+    const RtBound *b = m->x->rt->bound;
+    const rt_space *s = &m->x->program->spaces[space];
     const RtTable *t = b->table[space];
     const void *src, *dst;
     gnnc_status st;
@@ -332,10 +360,18 @@ out:
     return st;
 }
 
+/* The condition of the n edges of a relation; the host has gathered a batch's. */
+static gnnc_status mask_of(RtDeviceMaps *m, int buf, int64_t n, const uint8_t **mask) {
+    const void *p = m->d->at.buf[buf];
+    gnnc_status st = m->room ? rt_on_device_copy(m, m->x->buf[buf], n, 1, &p) : GNNC_OK;
+    *mask = p;
+    return st;
+}
+
 /* Makes the list of edges from which a relation of the program is built, in the order that
  * data/relation.h gives for its kind. */
 static gnnc_status list_of(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
-    const rt_space *s = &exec_of(m)->program->spaces[space];
+    const rt_space *s = &m->x->program->spaces[space];
     if (s->rel == RT_REL_BASE) return base_list(m, space, l, r);
     const RtRelation *base = &m->rel[s->base[0]];
     *r = (RtRelation){.n_src = base->n_src, .n_dst = base->n_dst, .id_bound = base->id_bound};
@@ -365,8 +401,7 @@ static gnnc_status list_of(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation
         r->id_bound = of[0].n + of[1].n;
         break;
     case RT_REL_WHERE:
-        l->mask = m->d->at.buf[s->cond_buf];
-        break;
+        return mask_of(m, s->cond_buf, base->n_edges, &l->mask);
     default:
         return GNNC_E_ARG; /* drawn, not derived */
     }
@@ -424,8 +459,8 @@ out:
 
 /* Releases one array on the device and takes it off the list. */
 static void drop_copy(RtDeviceMaps *m, const void *there) {
-    for (Array **at = &m->arrays; *at; at = &(*at)->next) {
-        Array *a = *at;
+    for (RtMapsArray **at = &m->arrays; *at; at = &(*at)->next) {
+        RtMapsArray *a = *at;
         if (a->there != there) continue;
         *at = a->next;
         m->d->built_bytes -= a->n_bytes;
@@ -437,7 +472,7 @@ static void drop_copy(RtDeviceMaps *m, const void *there) {
 /* Builds a relation on the device from those that it is made of; *sizes gets its numbers of edges
  * and ids. */
 gnnc_status rt_device_relation(RtDeviceMaps *m, int space, RtRelation *sizes) {
-    rt_rel_kind kind = exec_of(m)->program->spaces[space].rel;
+    rt_rel_kind kind = m->x->program->spaces[space].rel;
     int n_orig = kind == RT_REL_BASE ? 0 : kind == RT_REL_UNION ? 2 : 1;
     RtEdgeList l = {0};
     RtRelation r;
@@ -470,10 +505,10 @@ out:
 static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t size,
                          const void **here) {
     if (*here || !there) return GNNC_OK;
-    void *p = rt_pool_alloc(&exec_of(m)->rt->pool, (size_t)n, size);
+    void *p = rt_pool_alloc(&m->x->rt->pool, (size_t)n, size);
     if (!p) return rt_fail_nomem(err_of(m), "edges of a relation");
     *here = p;
-    return m->d->ops->download(m->d, p, there, (size_t)n * size);
+    return download(m, p, there, (size_t)n * size);
 }
 
 /* bring() for arrays of i32: copies one from the device to the host. */
@@ -514,7 +549,7 @@ out:
 bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
     RtDeviceMaps *m = rt_device_maps(x);
     RtError *err = &x->rt->err, was = *err;
-    if (*st == GNNC_OK) return false;
+    if (*st == GNNC_OK || m->room) return false; /* a batch's room was made before */
     err->text[0] = '\0';
     if (*st != GNNC_E_NOMEM && *st != GNNC_E_RANGE) {
         rt_fail(err, *st, "building '%s' on the device: %s", name, was.text);
@@ -541,19 +576,19 @@ gnnc_status rt_on_device_compare(RtDeviceMaps *m, int buf, const void *here, int
     RtPool pool;
     gnnc_status st = GNNC_OK;
     if (!m->buf[buf]) return GNNC_OK;
-    rt_pool_init(&pool, &exec_of(m)->rt->pool.from);
+    rt_pool_init(&pool, &m->x->rt->pool.from);
     char *there = rt_pool_alloc(&pool, (size_t)n, size);
     if (!there)
         st = rt_fail_nomem(err_of(m), "index arrays");
     else
-        st = m->d->ops->download(m->d, there, m->buf[buf], (size_t)n * size);
+        st = download(m, there, m->buf[buf], (size_t)n * size);
     int64_t i = 0;
     while (st == GNNC_OK && i < n &&
            !memcmp(there + (size_t)i * size, (const char *)here + (size_t)i * size, size))
         i++;
     if (st == GNNC_OK && i < n)
         st = rt_fail(err_of(m), GNNC_E_ASSERT, "map '%s': entry %lld of %lld differs on the device",
-                     exec_of(m)->program->bufs[buf].name, (long long)i, (long long)n);
+                     m->x->program->bufs[buf].name, (long long)i, (long long)n);
     rt_pool_free(&pool);
     return st;
 }

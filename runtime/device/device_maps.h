@@ -16,8 +16,16 @@ typedef struct RtDeviceMaps RtDeviceMaps;
  * sides, which are compared. */
 gnnc_status rt_device_maps_open(RtExec *x, bool check);
 void rt_device_maps_close(RtDevice *d);
-/* NULL: the host builds them; nor does a mini-batch have any. */
+/* The trainer's, or a mini-batch's (device_bind.h); NULL: the host builds them. */
 RtDeviceMaps *rt_device_maps(const RtExec *x);
+/* Has it the edges of a space, and does it make the arrays of a map?  Of all data both; what it
+ * lacks of a batch the host has, and makes. */
+bool rt_device_has_edges(const RtDeviceMaps *m, int space);
+bool rt_device_makes(const RtDeviceMaps *m, int map);
+/* Maps of this kind from edges. */
+static inline bool rt_device_binds(rt_map_kind k) {
+    return k == RT_MAP_SRC || k == RT_MAP_DST || k == RT_MAP_ORIG || k == RT_MAP_COL;
+}
 bool rt_device_maps_check(const RtDeviceMaps *m);
 /* After building `name` failed: true where that was for want of memory or of 32-bit numbers.  Then
  * one line says so, *st is whether the host has what it needs to go on, and the device builds

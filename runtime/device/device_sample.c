@@ -364,7 +364,9 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x,
                            .n_trees = spec->n_trees,
                            .like = spec->like,
                            .links = spec->links,
-                           .how = spec->negatives};
+                           .how = spec->negatives,
+                           .reads_edges = true,
+                           .reads_positions = true};
     gnnc_status st = make(s, spec);
     if (st == GNNC_OK)
         *out = s;
@@ -463,6 +465,8 @@ static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampl
     b->growth.roomy = b->first_epoch == at->epoch + 1;
     b->number = (int64_t)at->batch;
     b->by_hop = true;
+    b->here = slot->host;
+    b->there = slot->there;
     b->n_groups = s->n_groups;
     for (int g = 0; g < s->n_groups; g++) {
         b->n_seeds[g] = n_seeds;
@@ -494,7 +498,8 @@ static gnnc_status read_back(const RtDeviceSampler *s, const RtDrawSlot *slot, s
                                     (size_t)n * size, err);
 }
 
-/* Copies the drawn nodes and edges of a batch from the device to the slot's memory on the host. */
+/* Copies what the host reads of the nodes and edges of a batch from the device to the slot's memory
+ * here. */
 static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtBatch *b,
                                RtError *err) {
     const RtDrawLayout *a = &s->at;
@@ -506,10 +511,11 @@ static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot,
     }
     for (int r = 0; r < b->n_rels; r++) {
         int64_t n = b->edges[r].n, n_dst = b->nodes[s->g.rel[r].dst_type].n;
+        if (s->reads_positions) TRY(st, read_back(s, slot, a->pos[r], n, sizeof(int64_t), err));
+        if (!s->reads_edges) continue;
         TRY(st, read_back(s, slot, a->ptr[r], n_dst + 1, sizeof(int64_t), err));
         TRY(st, read_back(s, slot, a->src[r], n, sizeof(int32_t), err));
         TRY(st, read_back(s, slot, a->dst[r], n, sizeof(int32_t), err));
-        TRY(st, read_back(s, slot, a->pos[r], n, sizeof(int64_t), err));
         if (b->edges[r].id) TRY(st, read_back(s, slot, a->names[r], n, sizeof(int32_t), err));
     }
     st = s->d->ops->side_wait(s->d, s->queue, err);
@@ -519,6 +525,11 @@ out:
 
 static const double *tree_times(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     return at_host(slot, s->at.tree_time);
+}
+
+void rt_device_sampler_keep_edges(RtDeviceSampler *s, bool positions) {
+    s->reads_edges = s->spec.check;
+    s->reads_positions = positions || s->spec.check;
 }
 
 /* Draws one batch on the device into slot `number` and brings it to the host, where b refers to it.
@@ -534,6 +545,7 @@ gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtS
     bool unfinished = s->unfinished;
     TRY(st, rt_draw_ask(s, slot, at, groups, pairs, err));
     s->unfinished = true;
+    TRY(st, ops->side_after(s->d, s->queue, err)); /* what was in the slot has been taken */
     if (unfinished) TRY(st, ops->side_clear(s->d, s->queue, s->work, s->marks_bytes, err));
     TRY(st, ops->side_upload(s->d, s->queue, slot->there, slot->host, a->asked_end, err));
     TRY(st, ops->side_launch(s->d, s->queue, s->kernel, "sampling", arg, err));

@@ -45,6 +45,9 @@ typedef struct RtDeviceSamplerSpec {
 gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x,
                                   const RtDeviceSamplerSpec *spec);
 void rt_device_sampler_free(RtDeviceSampler *s); /* NULL is fine */
+/* From now on arrays of edges stay there, but, if they are read here, positions; option check_times
+ * reads all of them. */
+void rt_device_sampler_keep_edges(RtDeviceSampler *s, bool positions);
 
 /* Edges of the links, then k negatives of each by a key, as of rt_links_pairs(). */
 typedef struct RtDrawnPairs {

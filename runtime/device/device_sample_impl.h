@@ -60,13 +60,14 @@ struct RtDeviceSampler {
     RtDrawLayout at;
     RtDrawSlot *slot;
     void *work;
-    size_t marks_bytes; /* of it, from where it begins: what batches leave 0 */
-    bool unfinished;    /* the last batch did not come to its end: marks may be there */
-    RtDraw draw;        /* but for the slot's pointers */
-    RtDrawType *of;     /* [n_types] marks */
-    RtDrawRel *graph;   /* [n_rels + 1] the graph there */
-    RtDrawHas *has;     /* [n_rels] */
-    RtDrawLinks ends;   /* .. and of the links */
+    size_t marks_bytes;                /* of it, from where it begins: what batches leave 0 */
+    bool reads_edges, reads_positions; /* the host, of batches: the arrays of edges; `pos` */
+    bool unfinished;  /* the last batch did not come to its end: marks may be there */
+    RtDraw draw;      /* but for the slot's pointers */
+    RtDrawType *of;   /* [n_types] marks */
+    RtDrawRel *graph; /* [n_rels + 1] the graph there */
+    RtDrawHas *has;   /* [n_rels] */
+    RtDrawLinks ends; /* .. and of the links */
     const void *ends_has[2];
 };
 

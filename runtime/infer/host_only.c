@@ -1,7 +1,7 @@
 /* In place of the files of device/, exec/profile.c and gemm/gemm_pieces.c, where programs
  * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
  * measures, and where f32 products are never on AMX (trainer.c). */
-#include "runtime/device/device_maps.h"
+#include "runtime/device/device_bind.h"
 #include "runtime/device/device_pinned.h"
 #include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
@@ -62,6 +62,10 @@ RtDeviceMaps *rt_device_maps(const RtExec *x) {
     return NULL;
 }
 
+void rt_device_bind_free(RtDeviceMaps *m) {
+    (void)m;
+}
+
 void rt_device_maps_trim(RtExec *x, bool keep_relations) {
     (void)x, (void)keep_relations;
 }
@@ -118,6 +122,9 @@ NEVER(rt_on_device_rows, RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int6
 NEVER(rt_on_device_gather, RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
       int64_t count, const int32_t **to)
 NEVER(rt_on_device_compare, RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size)
+NEVER(rt_device_bind_new, RtDeviceMaps **out, RtExec *x, const RtDeviceSampler *s,
+      const int *space_of_type, const int *space_of_rel, bool check, const RtDeviceMaps *like)
+NEVER(rt_device_bind_end, RtDeviceMaps *m, gnnc_status st, RtDeviceGather *gathers)
 NEVER(rt_profile_end, RtExec *x)
 
 const RtRelation *rt_device_relation_arrays(const RtDeviceMaps *m, int space) {
@@ -132,6 +139,22 @@ bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
     return false;
 }
 
+const char *rt_device_bind_lacks(const rt_program *p) {
+    return "there is no device";
+}
+
+bool rt_device_has_edges(const RtDeviceMaps *m, int space) {
+    return false;
+}
+
+bool rt_device_makes(const RtDeviceMaps *m, int map) {
+    return false;
+}
+
+void rt_device_bind_begin(RtDeviceMaps *m) {
+}
+void rt_device_bind_edges(RtDeviceMaps *m, int space, const RtRelation *there) {
+}
 void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
 }
 void rt_device_rows_drop(RtExec *x, void *p) {
