@@ -76,6 +76,7 @@ typedef struct {
     const bool *is_argument; /* [bufs] its arguments; NULL = all */
     bool has_condition;      /* it tests a condition first: it runs only where that holds */
     bool condition_negated;  /* it runs only where the condition does not hold */
+    const PGroup *group;     /* one launch runs the kernels of these steps; NULL = this one alone */
     bool in_parts_kernel;    /* the signature of the kernel for such parts is being written */
     bool reads_device_sizes; /* it may read its sizes from the device
                                 (codegen/plan_passes/plan_buckets.c) */
@@ -197,6 +198,8 @@ void cu_emit_statements_until(CuFn *f, const LStmt *s, const LStmt *end);
 const char *cu_lanes_text(CuFn *f);               /* as they are called in a kernel */
 void cu_emit_row_call(CuFn *f, const char *team); /* for the row that has index gn_i */
 void cu_emit_signature(CuFn *f, const char *suffix);
+/* Emits the kernel of a group that calls the function of that signature; of no group: nothing. */
+void cu_emit_group_kernel(CuFn *f, const char *suffix);
 /* Emits statement s and those after it. */
 void cu_emit_statements(CuFn *f, const LStmt *s);
 /* Emits one statement of the loop IR as CUDA C. */
@@ -221,6 +224,8 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region);
 void cu_emit_combine_partials(CuFn *f, const LStmt *s);
 bool cu_emit_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_emit_launch(CuFn *const *stage, int n, const char *name);
+/* The same of a group: member[i] are its kernels in stage i. */
+void cu_emit_group_launch(CuFn **const *member, int n, const char *name);
 /* Whether the kernel is a stage that adds up the pieces of sums that another one left: it is left
  * out where sums have one piece each (LB_ROOM). */
 bool cu_reads_room(const LKernel *k);

@@ -156,10 +156,13 @@ static bool uses_buffer(const LStmt *s, const void *buf) {
 
 /* What is done for a row stands once, in a function for a team of either kind.  What it needs of
  * the kernel: arguments, sizes, and what is computed before the parallel loop. */
-typedef VEC(const char *) Parameters;
+typedef struct {
+    const char *type, *name;
+} Parameter;
+typedef VEC(Parameter) Parameters;
 
 static void add_parameter(CuFn *f, Parameters *to, const char *type, const char *name) {
-    vec_push(f->a, to, arena_printf(f->a, "%s%s", type, name));
+    vec_push(f->a, to, ((Parameter){type, name}));
 }
 
 static const char *pointer_type(CuFn *f, const char *type, bool written) {
@@ -168,9 +171,8 @@ static const char *pointer_type(CuFn *f, const char *type, bool written) {
 
 /* Parameters of the device function NAME_row, which does one row: buffers, all sizes of the kernel,
  * the memory for partial sums of long rows (gn_room) and the entries of a part (gn_part), and
- * values computed before the parallel loop. Buffers and values are those that the row needs.
- * with_types: for its declaration, else names alone, for a call. */
-static Parameters row_parameters(CuFn *f, bool with_types) {
+ * values computed before the parallel loop. Buffers and values are those that the row needs. */
+static Parameters row_parameters(CuFn *f) {
     const LKernel *k = f->k;
     const LStmt *parallel_loop = f->sched.parallel_loop;
     Parameters list = {0};
@@ -180,45 +182,55 @@ static Parameters row_parameters(CuFn *f, bool with_types) {
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         if (!loop_find(parallel_loop->body, uses_buffer, b)) continue;
-        add_parameter(f, &list, with_types ? pointer_type(f, cu_mem_type(b->dt), b->written) : "",
-                      f->buf[i]);
+        add_parameter(f, &list, pointer_type(f, cu_mem_type(b->dt), b->written), f->buf[i]);
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
-        if (f->sym[i]) add_parameter(f, &list, with_types ? "int64_t " : "", f->sym[i]);
-    if (cu_splits_rows(f))
-        add_parameter(f, &list, with_types ? pointer_type(f, "float", false) : "", "gn_room");
-    if (cu_splits_rows(f)) add_parameter(f, &list, with_types ? "int64_t " : "", "gn_part");
+        if (f->sym[i]) add_parameter(f, &list, "int64_t ", f->sym[i]);
+    if (cu_splits_rows(f)) add_parameter(f, &list, pointer_type(f, "float", false), "gn_room");
+    if (cu_splits_rows(f)) add_parameter(f, &list, "int64_t ", "gn_part");
     for (const LStmt *s = k->body; s != parallel_loop; s = s->next)
         if (used_in_row[s->dst->id])
-            add_parameter(f, &list,
-                          with_types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
+            add_parameter(f, &list, arena_printf(f->a, "%s ", cu_type(s->dst->dt)),
                           f->reg[s->dst->id]);
     return list;
 }
 
-/* Writes a parameter list between the texts `head` and `tail`, broken into lines of at most 100
- * columns. */
-static void put_parameters(CuFn *f, const char *head, const Parameters *parameters,
-                           const char *tail) {
+/* Writes a list between the texts `head` and `tail`, broken into lines of at most 100 columns. */
+static void put_list(CuFn *f, const char *head, const char *const *item, int n, const char *tail) {
     enum { WIDTH = 100 };
     StrBuf *out = &f->cu->b;
     size_t line_start = out->n;
     sb_puts(out, head);
-    for (int i = 0; i < parameters->n; i++) {
-        bool fits = out->n - line_start + strlen(parameters->v[i]) + 4 <= WIDTH;
+    for (int i = 0; i < n; i++) {
+        bool fits = out->n - line_start + strlen(item[i]) + 4 <= WIDTH;
         if (out->s[out->n - 1] != '(') sb_puts(out, fits ? ", " : ",");
         if (!fits) sb_puts(out, "\n");
         if (!fits) line_start = out->n;
         for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(out, "    ");
-        sb_puts(out, parameters->v[i]);
+        sb_puts(out, item[i]);
     }
     sb_puts(out, tail);
+}
+
+/* Writes the parameters of a declaration. */
+static void put_parameters(CuFn *f, const char *head, const Parameters *list, const char *tail) {
+    const char **item = NEWN(f->a, const char *, (size_t)list->n + 1);
+    for (int i = 0; i < list->n; i++)
+        item[i] = arena_printf(f->a, "%s%s", list->v[i].type, list->v[i].name);
+    put_list(f, head, item, list->n, tail);
+}
+
+/* Writes the arguments of a call: the parameters by their names. */
+static void put_arguments(CuFn *f, const char *head, const Parameters *list, const char *tail) {
+    const char **item = NEWN(f->a, const char *, (size_t)list->n + 1);
+    for (int i = 0; i < list->n; i++) item[i] = list->v[i].name;
+    put_list(f, head, item, list->n, tail);
 }
 
 /* Emits the device function NAME_row, which does one row. It is a template over the team, so that
  * teams of a warp and blocks (for hubs) share one source text. */
 static void emit_row_function(CuFn *f) {
-    const Parameters parameters = row_parameters(f, true);
+    const Parameters parameters = row_parameters(f);
     f->depth = 0;
     cu_line(f, "template <class Team>");
     put_parameters(
@@ -233,10 +245,10 @@ static void emit_row_function(CuFn *f) {
 
 /* Emits the call of NAME_row for row gn_i by the threads of `team` (an expression). */
 void cu_emit_row_call(CuFn *f, const char *team) {
-    const Parameters arguments = row_parameters(f, false);
+    const Parameters parameters = row_parameters(f);
     const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
-    put_parameters(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &arguments,
-                   ");\n");
+    put_arguments(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &parameters,
+                  ");\n");
 }
 
 /* Emits the loop over hubs. Each thread tests one row of a tile of rows; then the whole block does
@@ -429,17 +441,16 @@ static void emit_comment(CuFn *f, bool with_source) {
     sb_puts(&f->cu->b, " */\n");
 }
 
-/* Emits "static __global__ void NAME_suffix(..) {" with the parameters of the kernel: buffers, a
- * condition, sizes (or the address where the device has them), team widths and, where several
+/* The parameters of a kernel, or of the one that takes parts of long rows: buffers, a condition,
+ * sizes (or the address where the device has them), team widths and, where several
  * blocks share a long row (parts.c), the memory for their partial sums, which NAME_parts writes and
  * NAME reads, and the number of entries of a part; which rows are own, where processes share them.
  * The number of iterations is the last: of the own rows, where the last one ends. */
-void cu_emit_signature(CuFn *f, const char *suffix) {
+static Parameters kernel_parameters(CuFn *f) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
     const char *size_type = f->reads_device_sizes ? "int64_t " : "const int64_t ";
     Parameters list = {0};
-    f->depth = 0;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         if (f->is_argument && !f->is_argument[i]) continue;
@@ -461,10 +472,59 @@ void cu_emit_signature(CuFn *f, const char *suffix) {
         add_parameter(f, &list, "const int ", "gn_loop");
     if (f->has_own_rows) add_parameter(f, &list, "const GnOwn ", "gn_own");
     add_parameter(f, &list, size_type, "gn_extent");
-    put_parameters(f,
-                   arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
-                                k->name, suffix),
-                   &list, ") {\n");
+    return list;
+}
+
+#define A_KERNEL "static __global__ void __launch_bounds__(GN_THREADS) %s%s("
+
+/* Emits "static __global__ void NAME_suffix(..) {". Of a group it is a function that blocks call
+ * with the arguments of their kernel, NAME_suffix_of. */
+void cu_emit_signature(CuFn *f, const char *suffix) {
+    const Parameters list = kernel_parameters(f);
+    f->depth = 0;
+    put_parameters(
+        f, arena_printf(f->a, f->group ? "GN_ROW void %s%s_of(" : A_KERNEL, f->k->name, suffix),
+        &list, ") {\n");
+}
+
+/* Emits the kernel of a group: each row of the grid has the arguments of one of its kernels, but
+ * for the loop whose parts are taken. */
+void cu_emit_group_kernel(CuFn *f, const char *suffix) {
+    const Parameters list = kernel_parameters(f);
+    const bool has_loop = f->in_parts_kernel && f->sched.n_split > 1;
+    const char **item = NEWN(f->a, const char *, (size_t)list.n + 1), *name = f->k->name;
+    if (!f->group) return;
+    f->depth = 0;
+    for (int i = 0; i < list.n; i++)
+        item[i] = arena_printf(f->a, "%s%s", strcmp(list.v[i].name, "gn_loop") ? "gn_its." : "",
+                               list.v[i].name);
+    cu_open(f, A_KERNEL "const __grid_constant__ %s_all gn_all%s) {", name, suffix, name,
+            has_loop ? ", const int gn_loop" : "");
+    cu_line(f, "const %s_arguments &gn_its = gn_all.at[blockIdx.y];", name);
+    if (f->in_parts_kernel) cu_line(f, "if (!gn_its.gn_part) return;");
+    put_list(f, arena_printf(f->a, "    %s%s_of(", name, suffix), item, list.n, ");\n");
+    cu_close(f);
+}
+
+/* Emits the types of the arguments of a group's kernels: NAME_arguments, of one, and NAME_all. */
+static void emit_group_types(CuFn *f) {
+    const Parameters list = kernel_parameters(f);
+    f->depth = 0;
+    cu_open(f, "struct %s_arguments {", f->k->name);
+    for (int i = 0; i < list.n; i++) {
+        const bool is_room = !strcmp(list.v[i].name, "gn_room"); /* which NAME_parts writes */
+        const char *type = is_room ? "float *" : list.v[i].type,
+                   *restricted = strstr(type, "__restrict__ ");
+        int n = restricted ? (int)(restricted - type) : (int)strlen(type);
+        if (!restricted && !strncmp(type, "const ", 6)) type += 6, n -= 6;
+        cu_line(f, "%.*s%s;", n, type, list.v[i].name);
+    }
+    f->depth--;
+    cu_line(f, "};");
+    cu_open(f, "struct %s_all {", f->k->name);
+    cu_line(f, "%s_arguments at[%d];", f->k->name, f->group->steps.n);
+    f->depth--;
+    cu_line(f, "};");
 }
 
 /* Emits the load of the batch's own sizes from device memory (gn_n). A CUDA graph recorded for
@@ -473,7 +533,7 @@ static void emit_load_sizes(CuFn *f) {
     cu_open(f, "if (gn_n) {");
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
         if (f->sym[i]) cu_line(f, "%s = gn_n[%d];", f->sym[i], i);
-    cu_line(f, "gn_extent = %s;", cu_extent_text(f));
+    if (!f->group) cu_line(f, "gn_extent = %s;", cu_extent_text(f)); /* of a group: no batch's */
     cu_close(f);
 }
 
@@ -515,12 +575,29 @@ static void emit_function(CuFn *f) {
     cu_assign_names(f);
     f->reads_device_sizes = f->reads_device_sizes && uses_sizes(f);
     if (has_hubs(f)) emit_row_function(f);
+    if (f->group) emit_group_types(f);
     if (cu_splits_rows(f)) cu_emit_parts_kernel(f);
     cu_emit_signature(f, "");
     f->depth = 1;
     cu_emit_prologue(f);
     emit_body(f);
     cu_close(f);
+    cu_emit_group_kernel(f, "");
+}
+
+/* The kernels of a group, stage by stage, as its first one is scheduled: the loops of the stage
+ * over the arguments of each. */
+static CuFn **group_members(CuFn *stage) {
+    const PGroup *g = stage->group;
+    CuFn **member = NEWN(stage->a, CuFn *, g->steps.n + 1);
+    member[0] = stage;
+    for (int i = 1; i < g->steps.n; i++) {
+        CuFn *f = member[i] = NEW(stage->a, CuFn);
+        *f = *stage;
+        f->k = loop_copy_for(f->a, stage->k, g->steps.v[i]->kernel);
+        if (!cu_schedule(f)) return NULL;
+    }
+    return member;
 }
 
 /* A new emission state for kernel k, with the settings of `base`. is_stage: k is one of several
@@ -544,9 +621,11 @@ bool cu_emit_kernel(Cu *cu, const LKernel *k) {
     const PStep *s = plan_launching_step(cu->plan, k, &ph);
     const TargetMachine no_machine = {0};
     Loops l;
+    if (s && s->group && s->kernel == k && !plan_leads_group(s)) return true; /* in its launch */
     if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &no_machine, k, &l)) return false;
     CuFn base = {.cu = cu,
                  .a = cu->a,
+                 .group = s && s->kernel == k ? s->group : NULL,
                  .has_condition = s && s->pred >= 0 && s->kernel == k,
                  .condition_negated = s && s->pred_not,
                  .reads_device_sizes = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph)),
@@ -561,6 +640,12 @@ bool cu_emit_kernel(Cu *cu, const LKernel *k) {
         emit_comment(f[i], i == 0);
         emit_function(f[i]);
     }
-    cu_emit_launch(f, l.k.n, k->name);
+    CuFn ***member = NEWN(cu->a, CuFn **, l.k.n + 1);
+    for (int i = 0; i < l.k.n && base.group; i++)
+        if (!(member[i] = group_members(f[i]))) return false;
+    if (base.group)
+        cu_emit_group_launch(member, l.k.n, k->name);
+    else
+        cu_emit_launch(f, l.k.n, k->name);
     return true;
 }

@@ -191,14 +191,16 @@ static void emit_arguments(CuFn *f, StrBuf *names) {
     }
 }
 
-/* Emits the launches of NAME_parts, in which several blocks sum parts of long rows before the
- * kernel itself runs: one for each time that a row goes through its entries. */
-static void emit_parts_launch(CuFn *f, const char *names) {
-    const LStmt *loop = f->sched.split[0];
-    const char *entries = cu_host_size_text(f, loop->ptr->map->from->size);
-    const bool several = f->sched.n_split > 1;
-    const LSched *s = &loop->sched;
-    const char *heads = cu_host_size_text(f, cu_heads(f));
+/* Host text of the number of entries that blocks share. */
+static const char *split_entries_text(CuFn *f) {
+    return cu_host_size_text(f, f->sched.split[0]->ptr->map->from->size);
+}
+
+/* Emits the host variable gn_part: how many entries a part of a long row has; 0 = none has parts.
+ */
+static void emit_part_size(CuFn *f) {
+    const LSched *s = &f->sched.split[0]->sched;
+    const char *entries = split_entries_text(f), *heads = cu_host_size_text(f, cu_heads(f));
     if (s->few_entries) /* of all rows, whoever has them */
         cu_line(f, "const bool gn_few = %s <= %d;",
                 f->has_own_rows ? cu_extent_text(f) : "gn_extent", s->few_rows);
@@ -209,13 +211,20 @@ static void emit_parts_launch(CuFn *f, const char *names) {
                 16LL * s->few_entries, s->split_from);
     else
         cu_line(f, "    %d, %d);", s->split_entries, s->split_from);
+}
+
+/* Emits the launches of NAME_parts, in which several blocks sum parts of long rows before the
+ * kernel itself runs: one for each time that a row goes through its entries. */
+static void emit_parts_launch(CuFn *f, const char *names) {
+    const bool several = f->sched.n_split > 1;
+    emit_part_size(f);
     if (several)
         cu_open(f, "for (int gn_loop = 0; gn_part && gn_loop < %d; gn_loop++) {", f->sched.n_split);
     else
         cu_open(f, "if (gn_part) {");
     cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, %s%s&gn_extent};", names ? names : "",
             several ? "&gn_loop, " : "", f->has_own_rows ? "&gn_own, " : "");
-    cu_line(f, "int64_t gn_blocks = gn_ceildiv(%s, gn_part) * (%s);", entries,
+    cu_line(f, "int64_t gn_blocks = gn_ceildiv(%s, gn_part) * (%s);", split_entries_text(f),
             cu_host_size_text(f, cu_heads(f)));
     cu_line(f, "int gn_error = gn_launch(%s_parts, gn_blocks * GN_THREADS, gn_parts, stream);",
             f->k->name);
@@ -271,6 +280,107 @@ void cu_emit_launch(CuFn *const *stage, int n, const char *name) {
     stage[n - 1]->depth = 1;
     emit_launch(stage[n - 1], true);
     f->depth = 1;
+    cu_close(f);
+    cu_line(f, "%s", "");
+}
+
+/* ---- kernels of one form in one launch ------------------------------------------------------ */
+/* Host text of the number of parallel iterations of a group's kernel. */
+static const char *member_extent_text(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *n = cu_host_size_text(f, c->parallel_loop->extent);
+    for (int i = 0; i < c->n_collapsed; i++)
+        n = arena_printf(f->a, "(%s) * (%s)", n, cu_host_size_text(f, c->collapsed[i]->extent));
+    return n;
+}
+
+/* Appends the arguments of a group's kernel that are in the tables of the host function, whose
+ * place there begins with `first`; those of sizes are the same for all kernels. */
+static void put_table_arguments(CuFn *f, int first, int room, StrBuf *values) {
+    const LKernel *k = f->k;
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (!f->is_argument || f->is_argument[i])
+            sb_printf(values, "(%s%s *)arg[%d], ", b->written ? "" : "const ", cu_mem_type(b->dt),
+                      first + i);
+    }
+    if (f->reads_device_sizes) sb_printf(values, "(const int64_t *)arg[%d], ", room + 1);
+    for (int i = 0; i < f->cu->plan->m->syms.n; i++)
+        if (f->sym[i]) sb_printf(values, "n[%d], ", i);
+}
+
+/* Emits the host code that adds a kernel to the launch of its group, or to another one, if there is
+ * no memory left for parts of its rows. */
+static void emit_member(CuFn *f, const char *name, int first, int room) {
+    const CuSched *c = &f->sched;
+    const bool splits = cu_splits_rows(f);
+    StrBuf values = sb_new(f->a);
+    f->depth = 2;
+    cu_open(f, "{");
+    put_table_arguments(f, first, room, &values);
+    const char *team = c->kind == CU_THREAD ? NULL : emit_team_sizes(f);
+    if (c->kind != CU_THREAD && !c->lanes) sb_puts(&values, "gn_lanes, ");
+    if (c->kind == CU_TEAM && c->shared_loop) sb_puts(&values, "gn_ways, ");
+    const char *threads = team ? arena_printf(f->a, "gn_extent * %s", team)
+                               : arena_printf(f->a, "gn_ceildiv(gn_extent, %d)", c->pack);
+    cu_line(f, "const int64_t gn_extent = %s;", member_extent_text(f));
+    if (splits) {
+        emit_part_size(f);
+        cu_line(f, "const int64_t gn_parts = gn_part ? gn_ceildiv(%s, gn_part) : 0;",
+                split_entries_text(f));
+        cu_line(f, "const int64_t gn_numbers = 2 * gn_parts * (%s);",
+                cu_host_size_text(f, cu_partial_numbers(f)));
+        cu_line(f, "int gn_error = 0;");
+        cu_line(f, "if (!gn_has_room(gn, gn_numbers)) gn_error = %s_launch(&gn, &gn_all, stream);",
+                name);
+        cu_line(f, "if (gn_error) return gn_error;");
+        sb_printf(&values, "(float *)arg[%d] + gn.numbers, gn_part, ", room);
+    }
+    cu_line(f, "gn_all.at[gn.n] = {%sgn_extent};", values.s ? values.s : "");
+    cu_line(f, "gn_add_to_group(&gn, %s, %s);", threads,
+            splits ? arena_printf(f->a, "gn_parts * (%s), gn_numbers",
+                                  cu_host_size_text(f, cu_heads(f)))
+                   : "0, 0");
+    cu_close(f);
+}
+
+/* Emits the host function NAME_launch, which launches what was added to a group so far. */
+static void emit_launch_of_group(CuFn *f) {
+    const char *name = f->k->name;
+    f->depth = 0;
+    cu_open(f, "static int %s_launch(GnGroup *gn, %s_all *gn_all, void *stream) {", name, name);
+    if (cu_splits_rows(f)) {
+        cu_line(f, "const int gn_error = gn_launch_parts(*gn, gn_all, %s_parts, %d, stream);", name,
+                f->sched.n_split);
+        cu_line(f, "if (gn_error) return gn_error;");
+    }
+    cu_line(f, "return gn_launch_group(gn, gn_all, %s, stream);", name);
+    cu_close(f);
+    cu_line(f, "%s", "");
+}
+
+void cu_emit_group_launch(CuFn **const *member, int n, const char *name) {
+    const PGroup *g = member[0][0]->group;
+    CuFn *f = member[0][0];
+    int room = 0; /* behind the arguments of all */
+    for (int i = 0; i < g->steps.n; i++) room += g->steps.v[i]->n_bufs;
+    for (int i = 0; i < n; i++) emit_launch_of_group(member[i][0]);
+    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
+            name);
+    cu_line(f, "GnGroup gn = {0, 0, 0, 0};");
+    cu_line(f, "int gn_status = 0;");
+    for (int i = 0; i < n; i++) {
+        f->depth = 1;
+        cu_open(f, "{");
+        cu_line(f, "%s_all gn_all;", member[i][0]->k->name);
+        for (int k = 0, first = 0; k < g->steps.n; first += g->steps.v[k++]->n_bufs)
+            emit_member(member[i][k], member[i][0]->k->name, first, room);
+        f->depth = 2;
+        cu_line(f, "gn_status = %s_launch(&gn, &gn_all, stream);", member[i][0]->k->name);
+        cu_line(f, "if (gn_status) return gn_status;");
+        cu_close(f);
+    }
+    cu_line(f, "return 0;");
     cu_close(f);
     cu_line(f, "%s", "");
 }

@@ -88,4 +88,7 @@ void cu_emit_parts_kernel(CuFn *f) {
                                      f->sched.n_split > 1 ? "gn_loop" : "0"));
     cu_close(f);
     cu_close(f);
+    f->in_parts_kernel = true;
+    cu_emit_group_kernel(f, "_parts");
+    f->in_parts_kernel = false;
 }

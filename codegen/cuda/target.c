@@ -90,7 +90,7 @@ const Target target_cuda = {
     .lanes = 32,
     .columns = 8,
     .plan_passes = "order-steps,block-rows,epilogues,delay-sums,gather-parts,"
-                   "join-kernels,group-products,clear-tails,assign-streams,"
+                   "join-kernels,group-products,group-kernels,clear-tails,assign-streams,"
                    "lifetimes,sparse-products,permute-entries,sync-removal",
     .loop_passes = "split-sums,fission,schedule,coarsen-threads,block-hubs,split-rows,"
                    "hoist-values,mask-lanes,pack-accesses",

@@ -44,18 +44,27 @@ static void find_segment_bounds(Host *h) {
     }
 }
 
-/* Writes the array of buffers that the kernel of step s gets. pred: the buffer of the condition
- * that a device kernel tests, or -1. On a device a work area follows and, where sizes may be
- * rounded up, the batch's true sizes, or, where processes share the step's rows, which are own. */
+/* Writes the buffers of step s as elements of an array, of which *n stand there already. */
+static void emit_bufs(Host *h, const PStep *s, int *n) {
+    for (int i = 0; i < s->n_bufs; i++, ++*n)
+        host_printf(h, "%sbuf[B_%s]",
+                    *n == 0  ? ""
+                    : *n % 4 ? ", "
+                             : ",\n                        ",
+                    buf_name(h, s->bufs[i]));
+}
+
+/* Writes the array of buffers that the kernel of step s gets, or, on a device, those of all kernels
+ * of its group. pred: the buffer of the condition that a device kernel tests, or -1. On a device a
+ * work area follows and, where sizes may be rounded up, the batch's true sizes, or, where processes
+ * share the step's rows, which are own. */
 static void emit_arguments(Host *h, const PStep *s, int pred) {
+    const PGroup *g = h->device ? s->group : NULL;
+    int n = 0;
     host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
-    for (int i = 0; i < s->n_bufs; i++)
-        host_printf(h, "%sbuf[B_%s]",
-                    i == 0  ? ""
-                    : i % 4 ? ", "
-                            : ",\n                        ",
-                    buf_name(h, s->bufs[i]));
+    for (int i = 0; g && i < g->steps.n; i++) emit_bufs(h, g->steps.v[i], &n);
+    if (!g) emit_bufs(h, s, &n);
     if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
     if (h->device) host_puts(h, ", rt_device_room(x)");
     if (h->device && h->bucketed) host_puts(h, ", rt_device_sizes(x)");

@@ -496,7 +496,7 @@ static int emit_gemm_groups(Host *h) {
     for (int i = 0; i < h->p->phases.n && n; i++)
         for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
-            if (!plan_leads_group(s)) continue;
+            if (s->kind != PS_GEMM || !plan_leads_group(s)) continue;
             const PGroup *g = s->group;
             for (int which = 0; which < 3; which++)
                 for (int m = 0; m < g->steps.n; m++)

@@ -390,6 +390,12 @@ bool loop_depends(const LStmt *later, const LStmt *earlier);
 /* A copy of the kernel with arguments, local arrays, registers and statements of its own, which
  * keep their numbers (codegen/loop/loop_copy.c). */
 LKernel *loop_copy(Arena *a, const LKernel *k);
+/* Whether both are the same statements, over arguments and numbers of rows of their own
+ * (codegen/loop/loop_form.c). */
+bool loop_same_form(const LKernel *x, const LKernel *y);
+/* A copy of k, as passes over loops left it, for the arguments and rows of kernel `of`: it had the
+ * same form before. */
+LKernel *loop_copy_for(Arena *a, const LKernel *k, const LKernel *of);
 /* A second copy of statement s of kernel k in the same kernel, with registers and local arrays of
  * its own. */
 LStmt *loop_copy_stmt(Arena *a, LKernel *k, const LStmt *s);

@@ -66,8 +66,9 @@ typedef struct {
     const char *why_not;     /* PE_NONE: the reason, for reports */
 } PEpilogue;
 
-/* Products that a device's library may make with one call (plan_group.c): steps of the phase one
- * after the other.  Their order does not matter. */
+/* Products that a device's library may make with one call (plan_group.c), or kernels of one form
+ * that one launch runs (plan_launch.c): steps of the phase one after the other.  Their order does
+ * not matter. */
 typedef struct PGroup {
     VEC(struct PStep *) steps; /* in order */
     bool same_shape;           /* all have the same shape */
@@ -144,7 +145,8 @@ typedef struct PStep {
     PClear *clear; /* PS_GEMM of a plan for a device: padding rows of its operands are cleared
                       first; or NULL */
     PSpmm *spmm;   /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
-    PGroup *group; /* PS_GEMM of a plan for a device: made with others in one call; or NULL */
+    PGroup
+        *group; /* PS_GEMM, PS_KERNEL of a plan for a device: done with others at once; or NULL */
     const char *separate_because; /* PS_GEMM without a group: why, for reports */
     const struct PStep
         *separate_from; /* the product that `separate_because` speaks of; NULL = all */
@@ -376,8 +378,10 @@ bool plan_has_halo(const PHaloList *all, const PHalo *halo);
 int plan_step_index(const PPhase *ph, const PStep *s);
 /* Whether the step is the first of its group. */
 bool plan_leads_group(const PStep *s);
-/* The number of the group among all groups of the plan; for NULL how many there are. */
+/* The number of the group among all groups of products of the plan; for NULL how many there are. */
 int plan_group_index(const Plan *p, const PGroup *g);
+/* What is wrong about a group of kernels; NULL: one launch can run them (plan_launch.c). */
+const char *plan_launch_misfit(const Plan *p, const PGroup *g);
 /* Whether the loops of a step's kernel are what its facts say: the operations that it computes,
  * with their constants (plan_as_computed.c).  Where they are not, somebody has edited a text. */
 bool plan_is_as_computed(Arena *a, const PStep *s);

@@ -306,8 +306,9 @@ static bool parse_epilogue(PlanReader *r, int product, const char *text) {
     return parse_covers(r, product, epilogue, covers_text + 6);
 }
 
-/* Forms a group of the matrix products first .. last, which one library call computes. */
-static bool form_gemm_group(PlanReader *r, int product, int first, int last, bool same_shape) {
+/* Forms a group of the steps first .. last: matrix products that one library call computes, or
+ * kernels that one launch runs. */
+static bool form_group(PlanReader *r, int product, int first, int last, bool same_shape) {
     PPhase *ph = r->ph;
     if (first < 0 || last <= first || last >= ph->steps.n || product < first || product > last)
         return step_error_at(r, product, "a group has two steps or more, and it is one of them");
@@ -320,24 +321,24 @@ static bool form_gemm_group(PlanReader *r, int product, int first, int last, boo
     PGroup *group = NEW(r->p.a, PGroup);
     group->same_shape = same_shape;
     for (int i = first; i <= last; i++) {
-        if (ph->steps.v[i]->kind != PS_GEMM || ph->steps.v[i]->group)
-            return step_error_at(r, i, "a group is of products, each in one");
+        if (ph->steps.v[i]->kind != ph->steps.v[first]->kind || ph->steps.v[i]->group)
+            return step_error_at(r, i, "a group is of products, or kernels, each in one");
         ph->steps.v[i]->group = group;
         vec_push(r->p.a, &group->steps, ph->steps.v[i]);
     }
     return true;
 }
 
-/* Reads whether a product is in a group, "group 3..5, of one shape]", or why not, "alone: why (with
- * 3)]". */
+/* Reads whether a product or kernel is in a group, "group 3..5, of one shape]", or why a product is
+ * in none, "alone: why (with 3)]". */
 static bool parse_call_note(PlanReader *r, int product, const char *text) {
     PStep *s = r->ph->steps.v[product];
     size_t n = strlen(text);
     int first = 0, last = 0;
     if (!n || text[n - 1] != ']') return step_error_at(r, product, "']' is missing");
     if (sscanf(text, "group %9d..%9d", &first, &last) == 2)
-        return form_gemm_group(r, product, first, last, strstr(text, "of one shape") != NULL);
-    if (strncmp(text, "alone: ", 7) != 0)
+        return form_group(r, product, first, last, strstr(text, "of one ") != NULL);
+    if (strncmp(text, "alone: ", 7) != 0 || s->kind != PS_GEMM)
         return step_error_at(r, product, "a product is in a group, or alone");
     const char *with = strstr(text, " (with ");
     s->separate_because = arena_strndup(r->p.a, text + 7, with ? (size_t)(with - text) - 7 : n - 8);
@@ -395,7 +396,7 @@ bool plan_parse_match(PlanReader *r) {
         const PStep *s = r->ph->steps.v[i];
         const PStepFacts *facts = plan_step_facts(s->kind);
         bool is_product = facts->parts & SP_EPILOGUE && s->n_bufs == facts->n_bufs;
-        if ((tails->epilogue || tails->call) && !is_product)
+        if ((tails->epilogue && !is_product) || (tails->call && !(facts->parts & SP_GROUP)))
             return step_error_at(r, i, "it is no product");
         if (tails->spmm && !(facts->parts & SP_SPMM)) return step_error_at(r, i, "it is no kernel");
         if ((tails->epilogue && !parse_epilogue(r, i, tails->epilogue)) ||

@@ -90,8 +90,8 @@ static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEp
     for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
 }
 
-/* Prints the group of products that one library call computes, or why this product is a call of its
- * own. */
+/* Prints the group of products that one library call computes, or of kernels that one launch runs,
+ * or why this product is a call of its own. */
 static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     if (!g) {
@@ -102,7 +102,9 @@ static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
     }
     int first = plan_step_index(ph, g->steps.v[0]);
     sb_printf(b, "group %d..%d, %s]", first, first + g->steps.n - 1,
-              g->same_shape ? "of one shape" : "of several shapes");
+              s->kind == PS_KERNEL ? "of one form"
+              : g->same_shape      ? "of one shape"
+                                   : "of several shapes");
 }
 
 /* Prints a path to rows: a space, and the index arrays that lead from its rows to others. */

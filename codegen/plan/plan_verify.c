@@ -654,11 +654,19 @@ static bool check_results(Check *c) {
     return true;
 }
 
+/* Checks that one launch can run the kernels of the current step's group. */
+static bool check_launch(Check *c) {
+    const char *why = plan_launch_misfit(c->p, c->step->group);
+    return !why || plan_error(c, "one launch of several kernels: %s", why);
+}
+
 /* Checks a phase whose steps have been checked one by one. False after a diagnostic. */
 static bool check_phase(Check *c) {
     for (int i = 0; i < c->phase->steps.n; i++) {
         c->step = c->phase->steps.v[i];
         if (c->step->kind == PS_EXCHANGE && !check_beside(c)) return false;
+        if (c->step->kind == PS_KERNEL && plan_leads_group(c->step) && !check_launch(c))
+            return false;
     }
     if (plan_has_streams(c->phase) && !check_streams(c)) return false;
     return !(c->p->flags & PLAN_STEPS) || check_results(c);

@@ -13,23 +13,10 @@
  * whole, as the host needs them, and no step becomes fuller than the fullest one.  Whether a group
  * is worth a call depends on sizes: runtime/cuda/group_cost.h says when, and the device makes the
  * products one by one where it is not, or where its library declines. */
-#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_group.h"
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 #include "runtime/program.h"
-
-/* The search for groups in a phase. */
-typedef struct {
-    Arena *a;
-    PPhase *ph;
-    Lives lives;
-    int64_t peak;       /* bytes at the fullest step */
-    PStep **steps;      /* scratch: the phase in another order, */
-    int *old_position;  /* where its steps stood, */
-    bool *must_precede; /* the steps that must come first, */
-    int *block_of;      /* the loop over blocks that each is in, or -1 */
-    PBlocks *blocks;
-} GroupSearch;
 
 /* ---- order ----------------------------------------------------------------------------------- */
 /* Whether no other step may pass this one: the host sees what was done before it, or it repeats
@@ -38,8 +25,8 @@ static bool is_fence(const PStep *s) {
     return plan_step_facts(s->kind)->by == PBY_HOST;
 }
 
-/* Finds the steps between `last` and `at` that must stay in front of the product at `at`; or
- * returns why no order brings it to the group at first .. last. */
+/* Finds the steps between `last` and `at` that must stay in front of the step at `at`; or returns
+ * why no order brings it to the group at first .. last. */
 static const char *find_preceding(const GroupSearch *f, int first, int last, int at) {
     PStep *const *s = f->ph->steps.v;
     for (int i = at - 1; i >= first; i--) {
@@ -59,9 +46,8 @@ static void append_step(GroupSearch *f, int *to, int from) {
     f->steps[(*to)++] = f->ph->steps.v[from];
 }
 
-/* Makes a new order that puts the product at position `at` next to the group first .. last: first
- * the steps that must precede it, then the group with the product (behind: after it), then the
- * others. */
+/* Makes a new order that puts the step at position `at` next to the group first .. last: first the
+ * steps that must precede it, then the group with the step (behind: after it), then the others. */
 static void make_new_order(GroupSearch *f, int first, int last, int at, bool behind) {
     int to = 0;
     for (int i = 0; i < first; i++) append_step(f, &to, i);
@@ -161,9 +147,7 @@ static int group_start(const GroupSearch *f, const PGroup *g) {
     return plan_step_index(f->ph, g->steps.v[0]);
 }
 
-/* Moves the product at position `at` next to the group before it and adds it; returns why it
- * cannot, or NULL. */
-static const char *add_to_group(GroupSearch *f, PGroup *g, int at) {
+const char *plan_group_add(GroupSearch *f, PGroup *g, int at) {
     int n = g->steps.n, first = group_start(f, g), last = first + n - 1;
     PStep *s = f->ph->steps.v[at];
     const char *why = find_preceding(f, first, last, at);
@@ -192,6 +176,26 @@ static const char *add_to_group(GroupSearch *f, PGroup *g, int at) {
     return why;
 }
 
+GroupSearch plan_group_search(Arena *a, const Plan *p, PPhase *ph) {
+    const size_t n = (size_t)ph->steps.n + 1;
+    GroupSearch f = {.a = a,
+                     .ph = ph,
+                     .lives = plan_lives(a, p, ph),
+                     .steps = NEWN(a, PStep *, n),
+                     .old_position = NEWN(a, int, n),
+                     .must_precede = NEWN(a, bool, n),
+                     .block_of = NEWN(a, int, n),
+                     .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
+    f.peak = plan_lives_peak(&f.lives);
+    return f;
+}
+
+PGroup *plan_group_begin(GroupSearch *f, PStep *s) {
+    PGroup *g = s->group = NEW(f->a, PGroup);
+    vec_push(f->a, &g->steps, s);
+    return g;
+}
+
 /* Whether all products of the group have the same shape. */
 static bool all_have_same_shape(const PGroup *g) {
     for (int i = 1; i < g->steps.n; i++)
@@ -202,16 +206,14 @@ static bool all_have_same_shape(const PGroup *g) {
 /* Forms the group of products that one library call computes, beginning with the product at
  * position `at`. */
 static void grow_group(GroupSearch *f, int at) {
-    PGroup *g = NEW(f->a, PGroup);
     PStep *first = f->ph->steps.v[at];
-    first->group = g;
-    vec_push(f->a, &g->steps, first);
+    PGroup *g = plan_group_begin(f, first);
     int most = pass_threshold(f->lives.p->m->ctx, PASS_T_GROUP_PRODUCTS);
     for (int i = at + 1; i < f->ph->steps.n && g->steps.n < most; i++) {
         PStep *s = f->ph->steps.v[i];
         if (s->kind != PS_GEMM || s->group || ungroupable_reason(s)) continue;
         if (!may_share_call(f->lives.p, first, s)) continue;
-        const char *why = add_to_group(f, g, i);
+        const char *why = plan_group_add(f, g, i);
         if (!why) continue;
         record_separate(first, why, s);
         record_separate(s, why, first);
@@ -232,16 +234,7 @@ static void remark(PassCtx *pc, const PStep *s) {
 
 /* Forms the groups of a phase. */
 static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
-    size_t n = (size_t)ph->steps.n + 1;
-    GroupSearch f = {.a = pc->a,
-                     .ph = ph,
-                     .lives = plan_lives(pc->a, p, ph),
-                     .steps = NEWN(pc->a, PStep *, n),
-                     .old_position = NEWN(pc->a, int, n),
-                     .must_precede = NEWN(pc->a, bool, n),
-                     .block_of = NEWN(pc->a, int, n),
-                     .blocks = NEWN(pc->a, PBlocks, (size_t)ph->blocks.n + 1)};
-    f.peak = plan_lives_peak(&f.lives);
+    GroupSearch f = plan_group_search(pc->a, p, ph);
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
         if (s->kind != PS_GEMM || s->group) continue;
@@ -285,7 +278,7 @@ int plan_group_index(const Plan *p, const PGroup *g) {
         for (int k = 0; k < p->phases.v[i]->steps.n; k++) {
             const PStep *s = p->phases.v[i]->steps.v[k];
             if (g && s->group == g) return n;
-            n += plan_leads_group(s);
+            n += s->kind == PS_GEMM && plan_leads_group(s);
         }
     return n;
 }

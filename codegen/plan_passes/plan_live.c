@@ -41,7 +41,8 @@ static void find_lifetimes(Lives *l) {
         for (int k = 0; k < s->n_bufs; k++) extend_lifetime(l, s->bufs[k], i);
         if (s->pred >= 0) extend_lifetime(l, s->pred, i);
         for (int k = 0; s->group && k < s->group->steps.n; k++)
-            for (int j = 0; j < 3; j++) extend_lifetime(l, s->group->steps.v[k]->bufs[j], i);
+            for (int j = 0; j < s->group->steps.v[k]->n_bufs; j++)
+                extend_lifetime(l, s->group->steps.v[k]->bufs[j], i);
     }
 }
 
@@ -127,7 +128,8 @@ static void find_phase(PassCtx *pc, Plan *p, int phase) {
             for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
                 extend_plan_lifetime(p, s->epilogue->covers[k]->bufs[j], i);
         for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
-            for (int j = 0; j < 3; j++) extend_plan_lifetime(p, s->group->steps.v[k]->bufs[j], i);
+            for (int j = 0; j < s->group->steps.v[k]->n_bufs; j++)
+                extend_plan_lifetime(p, s->group->steps.v[k]->bufs[j], i);
     }
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
         if (ph->steps.v[i]->kind == PS_LOOP) {

@@ -331,6 +331,7 @@ static void permute_phase(Permute *x, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
         if (s->kind != PS_KERNEL || is_left_to_library(x->p, s)) continue;
+        if (s->group) continue; /* it would have another form than those it is launched with */
         if (read_copies(x, ph, s, s->kernel->body)) drop_unused(x, s);
     }
 }

@@ -146,8 +146,8 @@ static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
     return roof && report_group_cost(r, g, roof, c);
 }
 
-/* Prints which matrix products one library call computes together with the product s, or why s has
- * a call of its own. */
+/* Prints which matrix products one library call computes together with the product s, or which
+ * kernels one launch runs, or why s has a call of its own. */
 static void print_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "      group    ");
     if (!s->group) {
@@ -159,6 +159,10 @@ static void print_group(Report *r, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     int first = plan_step_index(ph, g->steps.v[0]);
     RtGroupCost c;
+    if (s->kind == PS_KERNEL) {
+        sb_printf(r->b, "one launch for steps %d to %d\n", first, first + g->steps.n - 1);
+        return;
+    }
     sb_printf(r->b, "one call for steps %d to %d, of %s", first, first + g->steps.n - 1,
               g->same_shape ? "one shape" : "several shapes");
     if (group_cost(r, g, &c))
@@ -177,7 +181,7 @@ static void json_group(Report *r, const PPhase *ph, const PStep *s) {
         return;
     }
     json_int(r->j, "group", plan_step_index(ph, s->group->steps.v[0]));
-    if (!group_cost(r, s->group, &c)) return;
+    if (s->kind == PS_KERNEL || !group_cost(r, s->group, &c)) return;
     json_int(r->j, "together_ns", (int64_t)c.together_ns);
     json_int(r->j, "apart_ns", (int64_t)c.apart_ns);
     json_bool(r->j, "together", rt_group_pays(&c));
@@ -318,12 +322,12 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- a phase -------- */
-/* Whether a call for an earlier product of its group computes the product s. The host has a call
- * for each product. */
+/* Whether a call or launch for an earlier step of its group does the step s, too. The host has one
+ * for each step. */
 static bool is_grouped(const Report *r, const PStep *s) {
     RtGroupCost c;
     if (plan_on_host(r->p) || !s->group || plan_leads_group(s)) return false;
-    return !group_cost(r, s->group, &c) || rt_group_pays(&c);
+    return s->kind == PS_KERNEL || !group_cost(r, s->group, &c) || rt_group_pays(&c);
 }
 
 /* The totals of a phase on its target: kernels, library calls, bytes moved, operations, and bytes
@@ -335,8 +339,8 @@ static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         StepCost c = report_step_cost(r, s);
-        t.kernels +=
-            s->kind == PS_KERNEL && !report_is_covered(r, s) && !report_is_library_spmm(r, s);
+        t.kernels += s->kind == PS_KERNEL && !report_is_covered(r, s) &&
+                     !report_is_library_spmm(r, s) && !is_grouped(r, s);
         t.calls += report_is_library_spmm(r, s) || (s->kind == PS_GEMM && !is_grouped(r, s)) ||
                    s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));

@@ -111,11 +111,25 @@ static bool bytes_of(const Report *r, const LKernel *k, const TargetDevice *d, d
     return true;
 }
 
-/* The time of a launch of a kernel. False: a size is not known. */
-static bool time_launch(const Report *r, const TargetLaunch *l, const ReportBuilt *built,
-                        const TargetDevice *d, Time *t) {
+/* The same of what a launch runs: a kernel, or all of a group. */
+static bool bytes_of_launch(const Report *r, const TargetLaunch *l, const PGroup *g,
+                            const TargetDevice *d, double *asked, double *moved, double *flops) {
+    if (!g) return bytes_of(r, l->kernel, d, asked, moved, flops);
+    for (int i = 0; i < g->steps.n; i++) {
+        double own[3];
+        if (!bytes_of(r, g->steps.v[i]->kernel, d, &own[0], &own[1], &own[2])) return false;
+        *asked += own[0];
+        *moved += own[1];
+        *flops += own[2];
+    }
+    return true;
+}
+
+/* The time of a launch of a kernel, or of a group of them. False: a size is not known. */
+static bool time_launch(const Report *r, const TargetLaunch *l, const PGroup *g,
+                        const ReportBuilt *built, const TargetDevice *d, Time *t) {
     double asked = 0, moved = 0, flops = 0;
-    if (!l->finds_parts && !bytes_of(r, l->kernel, d, &asked, &moved, &flops)) return false;
+    if (!l->finds_parts && !bytes_of_launch(r, l, g, d, &asked, &moved, &flops)) return false;
     const int at_once = report_blocks_at_once(built ? built->registers : ASSUMED_REGISTERS,
                                               built ? built->shared_bytes : 0);
     const double places = (double)d->units * at_once;
@@ -147,17 +161,66 @@ static int64_t longest_row(const Map *map, const void *user) {
     return -1;
 }
 
-/* Adds the launches of a kernel. False: a size is not known. */
-static bool add_kernel(const Report *r, const LKernel *k, Rows *rows) {
-    const Target *on = r->o->roof;
+/* The launch of `all` that does for its kernel what launch number i of `of` does for another one;
+ * NULL: there is none. */
+static TargetLaunch *launch_like(TargetLaunches *all, const TargetLaunches *of, int i) {
+    int before = 0;
+    for (int k = 0; k < i; k++) before += of->v[k].finds_parts == of->v[i].finds_parts;
+    for (int k = 0; k < all->n; k++)
+        if (all->v[k].finds_parts == of->v[i].finds_parts && before-- == 0) return &all->v[k];
+    return NULL;
+}
+
+/* Lets a launch run what another one does, too. */
+static void add_launch(TargetLaunch *to, const TargetLaunch *l) {
+    if (l->blocks > to->blocks) to->blocks = l->blocks;
+    to->warps += l->warps;
+    to->instructions += l->instructions;
+    to->wait_cycles += l->wait_cycles;
+    to->row_cycles = longer(to->row_cycles, l->row_cycles);
+    to->hub_cycles = longer(to->hub_cycles, l->hub_cycles);
+}
+
+/* Adds the launches of another kernel of a group. Those that look for parts come first. */
+static void add_member(const Report *r, TargetLaunches *to, const TargetLaunches *from) {
+    for (int i = 0; i < from->n; i++) {
+        TargetLaunch *same = launch_like(to, from, i);
+        if (same) {
+            add_launch(same, &from->v[i]);
+            continue;
+        }
+        vec_push(r->a, to, from->v[i]);
+        for (int k = to->n - 1; k > 0; k--) to->v[k] = to->v[k - 1];
+        to->v[0] = from->v[i];
+    }
+}
+
+/* The launches of a kernel, or, where g is one, of all kernels of a group; by machine. False: a
+ * size is not known. */
+static bool find_launches(const Report *r, const LKernel *k, const PGroup *g, TargetLaunches *all) {
     const TargetSizes known = {r->o->sizes, longest_row, r};
+    if (!r->o->roof->launches(r->c, r->p, k, &known, all)) return false;
+    for (int i = 1; g && i < g->steps.n; i++) {
+        TargetLaunches own[MACHINES_MAX] = {{0}};
+        if (!r->o->roof->launches(r->c, r->p, g->steps.v[i]->kernel, &known, own)) return false;
+        for (int m = 0; m < r->o->roof->n_devices; m++) add_member(r, &all[m], &own[m]);
+    }
+    for (int m = 0; g && m < r->o->roof->n_devices; m++) /* each has as many as that with most */
+        for (int i = 0; i < all[m].n; i++) all[m].v[i].blocks *= g->steps.n;
+    return true;
+}
+
+/* Adds the launches of a step's kernel. False: a size is not known. */
+static bool add_kernel(const Report *r, const PStep *s, Rows *rows) {
+    const Target *on = r->o->roof;
     TargetLaunches all[MACHINES_MAX] = {{0}};
-    if (!on->launches(r->c, r->p, k, &known, all)) return false;
+    if (!find_launches(r, s->kernel, s->group, all)) return false;
     for (int i = 0; i < all[0].n; i++) {
         const TargetLaunch *l = &all[0].v[i];
         Row row = {.name = l->name, .launch = l, .built = report_built(r, l->name)};
         for (int m = 0; m < on->n_devices; m++)
-            if (!time_launch(r, &all[m].v[i], row.built, &on->devices[m], &row.on[m])) return false;
+            if (!time_launch(r, &all[m].v[i], s->group, row.built, &on->devices[m], &row.on[m]))
+                return false;
         vec_push(r->a, rows, row);
     }
     return true;
@@ -190,11 +253,12 @@ static bool time_call(const Report *r, PStep *s, const TargetDevice *d, Time *t)
     return true;
 }
 
-/* Whether an earlier product's call makes the step's too. */
+/* Whether the call or launch of an earlier step does this one, too. */
 static bool is_made_before(const Report *r, const PStep *s) {
     RtGroupCost c;
-    return s->group && !plan_leads_group(s) && report_group_cost(r, s->group, report_roof(r), &c) &&
-           rt_group_pays(&c);
+    if (!s->group || plan_leads_group(s)) return false;
+    return s->kind == PS_KERNEL ||
+           (report_group_cost(r, s->group, report_roof(r), &c) && rt_group_pays(&c));
 }
 
 /* The rows of a step; none where another step does its work, or the host. False: a size is not
@@ -203,7 +267,7 @@ static bool rows_of(const Report *r, PStep *s, Rows *rows) {
     const Target *on = r->o->roof;
     const bool call = s->kind == PS_GEMM || s->kind == PS_RANK || s->kind == PS_COPY;
     if (report_is_covered(r, s) || is_made_before(r, s)) return true;
-    if (s->kernel && !report_is_library_spmm(r, s)) return add_kernel(r, s->kernel, rows);
+    if (s->kernel && !report_is_library_spmm(r, s)) return add_kernel(r, s, rows);
     if (!call && !s->kernel) return true;
     Row row = {.name = cg_step_name(s)};
     for (int m = 0; m < on->n_devices; m++)

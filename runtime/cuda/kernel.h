@@ -567,4 +567,44 @@ template <class K> int gn_launch(K *kernel, int64_t threads, void **args, void *
                                  (cudaStream_t)stream);
 }
 
+/* ---- kernels of one form in one launch ------------------------------------------------ */
+/* What is to be launched: n kernels, each a row of the grid (blockIdx.y) with as many blocks as
+ * that with most, and so many numbers of memory for parts of long rows. */
+struct GnGroup {
+    int n;
+    int64_t blocks, part_blocks, numbers;
+};
+/* Whether there is memory for so many numbers more; one kernel alone always has it. */
+static inline bool gn_has_room(const GnGroup &g, int64_t numbers) {
+    return !g.n || (g.numbers + numbers) * (int64_t)sizeof(float) <= RT_DEVICE_ROOM_BYTES;
+}
+static inline void gn_add_to_group(GnGroup *g, int64_t threads, int64_t part_blocks,
+                                   int64_t numbers) {
+    g->n++;
+    g->blocks = gn_max64(g->blocks, gn_min64(gn_ceildiv(threads, GN_THREADS), GN_BLOCKS_MAX));
+    g->part_blocks = gn_max64(g->part_blocks, gn_min64(part_blocks, GN_BLOCKS_MAX));
+    g->numbers += numbers;
+}
+/* .. the kernels that take parts of long rows, once for each loop over a row's entries; */
+template <class K, class T>
+int gn_launch_parts(const GnGroup &g, T *all, K *kernel, int loops, void *stream) {
+    int error = 0;
+    const dim3 blocks((unsigned)g.part_blocks, (unsigned)g.n);
+    for (int loop = 0; loop < loops && g.part_blocks && !error; loop++) {
+        void *args[] = {all, &loop};
+        error =
+            (int)cudaLaunchKernel(kernel, blocks, dim3(GN_THREADS), args, 0, (cudaStream_t)stream);
+    }
+    return error;
+}
+/* .. and the kernels themselves. Then nothing is to be launched any more. */
+template <class K, class T> int gn_launch_group(GnGroup *g, T *all, K *kernel, void *stream) {
+    void *args[] = {all};
+    const dim3 blocks((unsigned)g->blocks, (unsigned)g->n);
+    const bool any = g->blocks > 0;
+    *g = GnGroup{0, 0, 0, 0};
+    if (!any) return 0;
+    return (int)cudaLaunchKernel(kernel, blocks, dim3(GN_THREADS), args, 0, (cudaStream_t)stream);
+}
+
 #endif

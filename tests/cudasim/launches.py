@@ -1,23 +1,82 @@
 #!/usr/bin/env python3
 """What --report=times says of launches is what a program does, and a profile is held against it as on a GPU.
 
-    launches.py BUILD    GAT for Cora's widths: heads, stages, hubs, parts of rows, sums in parts, elements
+    launches.py BUILD    GAT for Cora's widths: heads, stages, hubs, parts of rows, sums in parts, elements; embedding tables
 
 The blocks of a training step's launches, as the simulator is asked for them, are those of the report, one after the other.
-Then what tests/gpu/run makes of a profile: each step that is predicted is found there, by its name.
+Then what tests/gpu/run makes of a profile: each step that is predicted is found there, by its name.  Tables of one form have one
+launch, with the bits of a launch each.
 """
 import json
 import os
 import subprocess
 import sys
+import random
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, "tests", "gpu"))
+sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
 import predicted  # noqa: E402
+from batches import Trainer  # noqa: E402
+from checkpoint import tensors  # noqa: E402
+from directory import column, write  # noqa: E402
+from sim import counts, written  # noqa: E402
 
 HUBS = ["--block-hubs.entries=8", "--split-rows.entries=64", "--split-rows.min-entries=1", "--split-rows.few-entries=32", "--split-sums.rows=8"]  # those of tests/cudasim/build
+
+
+TABLES = """
+graph Shop {
+  node v { a: cat[A];  b: cat[B];  c: cat[C];  d: cat[D];  e: cat[E];  y: class[K];  split }
+}
+
+model M(g: Shop; hidden: int = 256) -> f32[v, K] {
+  tables = [embedding(n, hidden) for n in [A, B, C, D, E]]
+  out = linear(K)
+  return out(relu(tables[0](g.v.a) + tables[1](g.v.b) + tables[2](g.v.c) + tables[3](g.v.d) + tables[4](g.v.e)))
+}
+
+train M {
+  target v.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  epochs 2   keep last
+}
+"""
+
+
+def shop(path, n):
+    r = random.Random(5)
+    os.mkdir(path)
+    columns = {name: column(path, name, "cat", [int(r.random() ** 2 * k) for _ in range(n)], categories=k)
+               for name, k in (("a", 3), ("b", 40), ("c", 7), ("d", 12), ("e", 5))}
+    columns["y"] = column(path, "y", "class", [r.randrange(3) for _ in range(n)], categories=3)
+    columns["split"] = column(path, "split", "split", [1 + i % 3 for i in range(n)])
+    write(path, {"v": {"count": n, "columns": columns}}, {})
+
+
+def trained(lib, data):
+    """The parameters' bits after two epochs, and the launches of the first step."""
+    t = Trainer(lib, data, threads=2)
+    before = counts(lib)["launches"]
+    t.step()
+    launches = counts(lib)["launches"] - before
+    t.epoch()
+    t.save("trained")
+    return tensors("trained"), launches
+
+
+def tables(build):
+    """One launch for all, and one for their long rows; two, if the memory for parts of these does not hold all of them.  One
+    table is updated where its gradient is made, alone."""
+    one = written(build, "tables", TABLES, "cuda")
+    each = written(build, "alone", TABLES, "cuda", ["--disable-pass=group-kernels"])
+    for data, n, launches in (("few", 900, 2), ("many", 17000, 4)):
+        shop(data, n)
+        got, want = trained(one, data), trained(each, data)
+        assert got[0] == want[0] and len(got[0]) > 10, data
+        assert want[1] - got[1] == 8 - launches, (data, got[1], want[1])
 
 
 def holds(part, whole):
@@ -57,6 +116,7 @@ def main(build):
             phases = [predicted.phase_us(times, "train", m) for m in (0, 1)]  # steps that are in several streams overlap
             assert all(sums[m] / 4 < phases[m] < sums[m] + 1 for m in (0, 1)) and sums[0] <= sums[1], (sums, phases)
             assert "was predicted to take" in predicted.in_words(times, rows, 0, [1.5])
+        tables(build)
     assert predicted.machine_of(times, "NVIDIA H200") == 0 and predicted.machine_of(times, "NVIDIA A100") is None
     assert [predicted.verdict(p, 20.0) for p in (5.0, 14.0, 13.0, 31.0)] == ["short", "confirmed", "refuted", "refuted"]
 

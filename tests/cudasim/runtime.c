@@ -388,7 +388,7 @@ static void tell_launch(const unsigned grid[3]) {
     const char *path = getenv("CUDASIM_LAUNCHES");
     FILE *f = path ? fopen(path, "a") : NULL;
     if (!f) return;
-    fprintf(f, "%u\n", grid[0]);
+    fprintf(f, "%u\n", grid[0] * grid[1] * grid[2]);
     fclose(f);
 }
 

@@ -19,6 +19,7 @@
 #define __constant__ static
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
     unsigned x, y, z;
