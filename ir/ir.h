@@ -112,6 +112,9 @@ typedef struct Map {
 bool rel_is_drawn(RelKind k);      /* of a step over links */
 bool map_is_sorted(const Map *m);  /* from's order groups equal targets: DST, GRAPH, ROW */
 bool map_is_partial(const Map *m); /* may be -1: COL, ORIG, PAIR of such */
+/* Is its index array made of the values of a column: of categories, or the stored entries of a csr
+ * one?  col NULL: of any. */
+bool map_is_of_column(const Map *m, const Column *col);
 
 /* ---- types ----------------------------------------------------------------- */
 enum { MAX_RANK = 8 };

@@ -94,3 +94,10 @@ bool map_is_partial(const Map *m) {
     if (m->kind == MAP_PAIR) return map_is_partial(m->pair[0]) || map_is_partial(m->pair[1]);
     return m->kind == MAP_COL || m->kind == MAP_ORIG || m->kind == MAP_VIA;
 }
+
+bool map_is_of_column(const Map *m, const Column *col) {
+    if (m->kind == MAP_PAIR)
+        return map_is_of_column(m->pair[0], col) || map_is_of_column(m->pair[1], col);
+    const Column *of = m->kind == MAP_ROW || m->kind == MAP_NZCOL ? m->from->nz_of : m->col;
+    return of && (!col || of == col);
+}

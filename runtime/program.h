@@ -135,7 +135,8 @@ typedef struct {
     rt_split split;      /* .. a loss or metric: of its rows; 0 = of the step's */
     const char *of;      /* .. its name among its kind, "accuracy" of "accuracy.val"; or NULL */
     bool in_batches;     /* a phase that runs over batches touches it */
-    unsigned whole; /* DATA that batches read, too: bit i, phase i reads it of the whole data */
+    unsigned whole; /* DATA that batches read, too, and MAP of a column: bit i, phase i reads it of
+                       the whole data */
     int hops; /* OUTPUT of a program that serves rows: between them and what they are made of */
 } rt_buf;
 

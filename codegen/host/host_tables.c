@@ -230,10 +230,19 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
-/* Of a column: bit i, phase i runs on the whole data and reads it. */
+/* May rows of what the buffer holds come from other processes: of a column that batches read, or of
+ * one that an index array is made of? */
+static bool may_be_pulled(const Host *h, int buf) {
+    const PBuf *b = h->p->bufs.v[buf];
+    bool index = b->kind == PB_MAP && h->m->recipe.sample.batch &&
+                 (map_is_of_column(b->map, NULL) || (b->by && map_is_of_column(b->by, NULL)));
+    return index || (b->kind == PB_DATA && h->in_batches[buf]);
+}
+
+/* Bit i: phase i runs on the whole data and reads the buffer. */
 static unsigned read_whole(const Host *h, const PBuf *of) {
     unsigned phases = 0;
-    for (int i = 0; i < h->p->phases.n && of->kind == PB_DATA; i++) {
+    for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
         if (plan_runs_on_batches(h->p, ph) || ph->func->phase == PHASE_ENDS) continue;
         for (int k = 0; k < ph->steps.n; k++)
@@ -245,9 +254,9 @@ static unsigned read_whole(const Host *h, const PBuf *of) {
     return phases;
 }
 
-/* Writes a row of the table of buffers. in_batches: each batch brings its own contents, so that
- * every batch in flight has one (find_batch_buffers). */
-static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
+/* Writes a row of the table of buffers. */
+static void emit_buf(Host *h, int buf) {
+    const PBuf *b = h->p->bufs.v[buf];
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     bool rows = io || b->kind == PB_VAR;
     int space = b->kind == PB_LOGICAL || b->kind == PB_CUTS ? id_of(b->space)
@@ -266,8 +275,8 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
                 b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
-    if (in_batches) host_puts(h, ", .in_batches = true");
-    unsigned whole = in_batches ? read_whole(h, b) : 0;
+    if (h->in_batches[buf]) host_puts(h, ", .in_batches = true");
+    unsigned whole = may_be_pulled(h, buf) ? read_whole(h, b) : 0;
     if (whole) host_printf(h, ", .whole = 0x%x", whole);
     emit_use(h, b);
     host_puts(h, "},\n");
@@ -276,7 +285,7 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
 /* Writes the table of buffers: what each holds, and the steps between which a temporary does. */
 static void emit_bufs(Host *h) {
     open_table(h, "rt_buf", "bufs", h->p->bufs.n);
-    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], h->in_batches[i]);
+    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, i);
     close_table(h, h->p->bufs.n);
 }
 

@@ -91,37 +91,63 @@ static void report_phase(Report *r, const PPhase *ph) {
     if (r->j) json_end(r->j), json_end(r->j);
 }
 
-/* May rows of this buffer be pulled: a column of numbers of nodes, other than the labels, that a
- * phase over batches reads (can_pull() in runtime/batch/pull.c)? */
-static bool is_pulled(const Report *r, int buf) {
-    const PBuf *b = r->p->bufs.v[buf];
-    if (r->p->partitioned || r->p->m->recipe.sample.train_links || b->kind != PB_DATA ||
-        b->col->kind != COL_FLOAT || b->col->space->kind != SP_NODE ||
-        b->col == module_target(r->p->m, false))
-        return false;
+/* Is the buffer's content of the column: its values, or an index array made of them? */
+static bool is_of_column(const PBuf *b, const Column *c) {
+    if (b->kind == PB_DATA) return b->col == c;
+    return b->kind == PB_MAP &&
+           (map_is_of_column(b->map, c) || (b->by && map_is_of_column(b->by, c)));
+}
+
+/* Does a phase read the column: one over batches, or over the whole data? */
+static bool is_read(const Report *r, const Column *c, bool batches) {
     for (int i = 0; i < r->p->phases.n; i++) {
         const PPhase *ph = r->p->phases.v[i];
-        for (int k = 0; k < ph->steps.n && plan_runs_on_batches(r->p, ph); k++)
-            for (int j = 0; j < plan_n_touched(ph->steps.v[k]); j++)
-                if (plan_touched(ph->steps.v[k], j) == buf) return true;
+        for (int k = 0; k < ph->steps.n && plan_runs_on_batches(r->p, ph) == batches; k++)
+            for (int j = 0; j < plan_n_touched(ph->steps.v[k]); j++) {
+                int buf = plan_touched(ph->steps.v[k], j);
+                if (buf >= 0 && is_of_column(r->p->bufs.v[buf], c)) return true;
+            }
     }
     return false;
 }
 
+/* May rows of this column be pulled: of nodes, other than the labels, that a phase over batches
+ * reads (can_pull() in runtime/batch/pull_open.c)? */
+static bool is_pulled(const Report *r, const Column *c) {
+    const Module *m = r->p->m;
+    bool numbers = c->kind == COL_FLOAT,
+         indexes = (c->kind == COL_CAT || c->kind == COL_CSR) && !is_read(r, c, false);
+    if (r->p->partitioned || m->recipe.sample.train_links || c->space->kind != SP_NODE)
+        return false;
+    return (numbers || indexes) && c != module_target(m, false) && is_read(r, c, true);
+}
+
+/* Bytes of a row of the column, as the program reads it; of a csr one of its length. */
+static const Expr *row_bytes(const Report *r, const Column *c) {
+    DType dt = c->type.dt;
+    if (c->kind == COL_CSR) return expr_const(r->a, sizeof(int32_t));
+    for (int i = 0; i < r->p->bufs.n; i++)
+        if (r->p->bufs.v[i]->kind == PB_DATA && r->p->bufs.v[i]->col == c) dt = r->p->bufs.v[i]->dt;
+    const Expr *bytes = expr_const(r->a, dtype_bytes(dt));
+    for (int d = 1; d < c->type.rank; d++) bytes = expr_mul(r->a, bytes, c->type.dim[d]->size);
+    return bytes;
+}
+
 /* Prints the columns of which processes that share steps pull rows, with the bytes of a row. */
 static void report_pulls(Report *r) {
+    const int entry_bytes =
+        sizeof(int32_t) + sizeof(float); /* of a csr column: its column, value */
     int n = 0;
     if (r->j) json_array(r->j, "pulls");
-    for (int i = 0; i < r->p->bufs.n; i++) {
-        const PBuf *b = r->p->bufs.v[i];
-        if (!is_pulled(r, i)) continue;
-        const char *column = arena_printf(r->a, "%s.%s", b->col->space->name, b->col->name);
-        const Expr *bytes = expr_const(r->a, dtype_bytes(b->dt));
-        for (int d = 1; d < b->type.rank; d++) bytes = expr_mul(r->a, bytes, b->type.dim[d]->size);
+    for (int i = 0; i < r->p->m->cols.n; i++) {
+        const Column *c = r->p->m->cols.v[i];
+        if (!is_pulled(r, c)) continue;
+        const char *column = arena_printf(r->a, "%s.%s", c->space->name, c->name);
         if (r->j) {
             json_object(r->j, NULL);
             json_text(r->j, "column", column);
-            report_json_expr(r, "bytes", bytes);
+            report_json_expr(r, "bytes", row_bytes(r, c));
+            if (c->kind == COL_CSR) json_int(r->j, "entry_bytes", entry_bytes);
             json_end(r->j);
             continue;
         }
@@ -129,7 +155,8 @@ static void report_pulls(Report *r) {
             sb_puts(r->b,
                     "  with --pull-rows, rows that a batch reads and others own, each once:\n");
         sb_printf(r->b, "    %s  ", column);
-        report_amount(r, bytes, "B");
+        report_amount(r, row_bytes(r, c), "B");
+        if (c->kind == COL_CSR) sb_printf(r->b, " and %d B for each stored entry", entry_bytes);
         sb_puts(r->b, "\n");
     }
     if (r->j) json_end(r->j);

@@ -80,7 +80,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
     m->bound.maps = NULL;
-    m->bound.file = NULL; /* whose arrays are of the whole data */
+    m->bound.pulled = NULL; /* a batch has all its rows, once they came */
+    m->bound.file = NULL;   /* whose arrays are of the whole data */
     m->bound.found = false;
     m->bound.for_request = p->sampling.serve;
     rt_minibatch_over(m, x);
@@ -293,8 +294,12 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
         if (defer_gather_to_device(m, map, all, want)) continue;
+        if (rt_bind_is_pulled(data, c) && all->kind == RT_COL_CSR) { /* pull.c makes it */
+            if (want->nz >= 0) m->x.n[p->spaces[want->nz].sym] = 0;
+            continue;
+        }
         RtRows rows = rows_of(m, map, want->space);
-        if (pulled && pulled[c].is) TRY(st, only_own(m, &pulled[c], &rows));
+        if (rt_bind_is_pulled(data, c)) TRY(st, only_own(m, &pulled[c], &rows));
         TRY(st, rt_batch_column(m->batch, m->team, all, rows, data->rt->bound->split,
                                 &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
@@ -367,6 +372,41 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
     return GNNC_OK;
 }
 
+/* Are index arrays of the space made of a column whose rows other processes send?  They wait for
+ * these. */
+static bool waits(const RtExec *data, int space) {
+    const rt_program *p = data->program;
+    for (int i = 0; i < p->n_maps && data->rt->bound->pulled; i++)
+        for (int c = 0; c < p->n_columns && p->maps[i].from == space; c++)
+            if (rt_bind_is_pulled(data, c) && rt_bind_is_of_column(p, i, c)) return true;
+    return false;
+}
+
+/* Binds the columns that index: what came, and this process's own, which lies in a file, is checked
+ * first. */
+static gnnc_status bind_pulled_columns(RtMinibatch *m, const RtExec *data) {
+    const rt_program *p = data->program;
+    gnnc_status st = GNNC_OK;
+    for (int c = 0; c < p->n_columns; c++) {
+        const RtColumn *y = &m->column[c];
+        if (!rt_bind_is_pulled(data, c) || !rt_column_indexes(y)) continue;
+        TRY(st, rt_column_check(y, p->spaces[p->columns[c].space].name, &m->rt.err));
+        TRY(st, rt_bind_device_gather(&m->x, c));
+    }
+out:
+    return st;
+}
+
+gnnc_status rt_minibatch_bind_pulled(RtMinibatch *m, const RtExec *data, RtError *err) {
+    gnnc_status st;
+    m->x.rt = &m->rt; /* a step that failed has left the trainer's */
+    TRY(st, bind_pulled_columns(m, data));
+    for (int s = 0; s < data->program->n_spaces; s++)
+        if (waits(data, s)) TRY(st, rt_bind_space(&m->x, s));
+out:
+    return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
+}
+
 /* Binds what was drawn: tables and columns, then what is made of them. */
 static gnnc_status bind_drawn(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     gnnc_status st = GNNC_OK;
@@ -382,7 +422,7 @@ static gnnc_status bind_drawn(RtMinibatch *m, const RtExec *data, const RtBatchM
     TRY(st, bind_conditions(m, data, map));
     TRY(st, rt_bind_derived(&m->x));
     for (int s = 0; s < m->x.program->n_spaces; s++)
-        if (!m->x.program->spaces[s].drawn) TRY(st, rt_bind_space(&m->x, s));
+        if (!m->x.program->spaces[s].drawn && !waits(data, s)) TRY(st, rt_bind_space(&m->x, s));
 out:
     return st;
 }

@@ -74,5 +74,8 @@ RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first);
 /* Then binds what was sampled into m->batch: sizes and all DATA, MAP and LOGICAL buffers. */
 gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
                               RtError *err);
+/* Where processes pull rows: once those of others are in the columns, the index arrays that are
+ * made of them. */
+gnnc_status rt_minibatch_bind_pulled(RtMinibatch *m, const RtExec *data, RtError *err);
 
 #endif

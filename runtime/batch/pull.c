@@ -19,26 +19,67 @@ static gnnc_status want_of_batch(gnnc_trainer *t, RtMinibatch *m, int type) {
     return rt_pulls_want(t, pool, type, rows.n, id);
 }
 
-/* Writes the rows that came into the batch. */
-static void take_rows(RtPulls *p) {
+/* Writes the rows of others into a column of the batch, which has this process's own. */
+static void take_plain(const RtPulls *p, const RtPullColumn *y) {
+    const RtMinibatch *m = p->into;
+    char *to = m->column_buf[y->column].a.p;
+    for (int64_t i = 0; i < m->batch->nodes[y->type].n; i++) {
+        const char *from = rt_pulls_row(p, y, p->type[y->type].row[i]);
+        if (from) memcpy(to + (size_t)i * y->row_bytes, from, y->row_bytes);
+    }
+}
+
+/* Makes a csr column of the batch: of rows of this process, and of those that came. */
+static gnnc_status take_entries(const gnnc_trainer *t, const RtPullColumn *y) {
+    RtPulls *p = t->pulls;
     RtMinibatch *m = p->into;
-    for (int c = 0; c < p->n_columns && m; c++) {
+    RtColumnBuf *buf = &m->column_buf[y->column];
+    RtColumn *c = &m->column[y->column];
+    const int32_t *row = p->type[y->type].row;
+    int64_t n = m->batch->nodes[y->type].n;
+    gnnc_status st;
+    TRY(st, rt_grow(&m->batch->growth, &buf->a, n + 1, sizeof(int64_t), 0, &p->err));
+    int64_t *ptr = buf->a.p;
+    ptr[0] = 0;
+    for (int64_t i = 0; i < n; i++) ptr[i + 1] = ptr[i] + rt_pulls_entries(p, y, row[i]).n;
+    TRY(st, rt_grow(&m->batch->growth, &buf->b, ptr[n], sizeof(int32_t), 0, &p->err));
+    TRY(st, rt_grow(&m->batch->growth, &buf->c, ptr[n], sizeof(float), 0, &p->err));
+    int32_t *col = buf->b.p;
+    float *val = buf->c.p;
+    for (int64_t i = 0; i < n; i++) {
+        RtPullEntries e = rt_pulls_entries(p, y, row[i]);
+        if (!e.n) continue;
+        memcpy(col + ptr[i], e.col, (size_t)e.n * sizeof *col);
+        memcpy(val + ptr[i], e.val, (size_t)e.n * sizeof *val);
+    }
+    *c = *t->rt.bound->col[y->column];
+    c->n_rows = c->shape[0] = n;
+    c->csr = (RtCsr){n, y->own.n_cols, ptr[n], ptr, col, val};
+    m->bound.col[y->column] = c;
+out:
+    return st;
+}
+
+/* Writes the rows that came into the batch, and makes what follows from them. */
+static gnnc_status take_rows(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    gnnc_status st = GNNC_OK;
+    for (int c = 0; c < p->n_columns && p->into && st == GNNC_OK; c++) {
         const RtPullColumn *y = &p->column[c];
-        char *to = m->column_buf[y->column].a.p;
-        for (int64_t i = 0; i < m->batch->nodes[y->type].n; i++) {
-            const char *from = rt_pulls_row(p, y, p->type[y->type].row[i]);
-            if (from) memcpy(to + (size_t)i * y->row_bytes, from, y->row_bytes);
-        }
+        if (y->sparse)
+            st = take_entries(t, y);
+        else
+            take_plain(p, y);
         rt_pulls_pass_over(p, y);
     }
+    return p->into && st == GNNC_OK ? rt_minibatch_bind_pulled(p->into, &t->x, &p->err) : st;
 }
 
 /* Brings what is wanted into the batch: RtBackgroundJob. */
 static gnnc_status bring(void *trainer) {
     const gnnc_trainer *t = trainer;
     gnnc_status st = rt_pulls_exchange(t);
-    if (st == GNNC_OK) take_rows(t->pulls);
-    return st;
+    return st == GNNC_OK ? take_rows(t) : st;
 }
 
 /* Wants what the batch reads of others. */
@@ -82,7 +123,7 @@ int rt_pulls_maker(const gnnc_trainer *t, int type, int64_t row) {
 /* ---- all rows -------------------------------------------------------------------------------- */
 static bool reads(const gnnc_trainer *t, const rt_phase *phase, const RtPullColumn *c) {
     int buf = t->program->columns[c->column].buf;
-    return t->program->bufs[buf].whole >> (phase - t->program->phases) & 1;
+    return buf >= 0 && t->program->bufs[buf].whole >> (phase - t->program->phases) & 1;
 }
 
 /* Are all processes at this phase? */
@@ -142,13 +183,15 @@ gnnc_status rt_pulls_run_whole(gnnc_trainer *t, const rt_phase *phase) {
     gnnc_status st = p ? bring_columns(t, phase) : GNNC_OK;
     for (int i = 0; p && i < p->n_columns; i++) {
         RtPullColumn *c = &p->column[i];
+        if (!c->all) continue;
         void **buf = &t->x.buf[t->program->columns[c->column].buf];
         c->here = *buf;
-        if (c->all) *buf = c->all;
+        *buf = c->all;
     }
     if (st == GNNC_OK) st = rt_bind_run_whole(&t->x, phase);
     for (int i = 0; p && i < p->n_columns; i++) {
         RtPullColumn *c = &p->column[i];
+        if (!c->all) continue;
         t->x.buf[t->program->columns[c->column].buf] = c->here;
         rt_pool_drop(&t->rt.pool, c->all);
         c->here = c->all = NULL;

@@ -56,14 +56,23 @@ gnnc_status rt_pulls_end(gnnc_trainer *t, gnnc_status st) {
     return st == GNNC_OK ? st : rt_fail(&t->rt.err, st, "%s", p->err.text);
 }
 
-/* Sizes of the messages that go and come, `each` bytes for a row of a type (0: its columns'). */
-static void set_sizes(RtPulls *p, int64_t *go, int64_t *come, size_t each, size_t *all_out,
+/* What a message has of each row. */
+typedef enum { NUMBERS, LENGTHS, ROWS } Part;
+
+static size_t bytes_of(const RtPullType *y, Part part) {
+    if (part == ROWS) return y->row_bytes;
+    return sizeof(int32_t) * (part == NUMBERS ? 1 : (size_t)y->n_sparse);
+}
+
+/* Sizes of the messages that go and come. */
+static void set_sizes(RtPulls *p, int64_t *go, int64_t *come, Part part, size_t *all_out,
                       size_t *all_in) {
     *all_out = *all_in = 0;
     for (int r = 0; r < p->n; r++) {
-        p->n_out[r] = p->n_in[r] = 0;
+        p->n_out[r] = part == ROWS ? p->entries_out[r] : 0;
+        p->n_in[r] = part == ROWS ? p->entries_in[r] : 0;
         for (int k = 0; k < p->map.n_types && r != p->rank; k++) {
-            size_t bytes = each ? each : p->type[k].row_bytes;
+            size_t bytes = bytes_of(&p->type[k], part);
             p->n_out[r] += (size_t)of_process(p, go, r)[k] * bytes;
             p->n_in[r] += (size_t)of_process(p, come, r)[k] * bytes;
         }
@@ -91,7 +100,8 @@ out:
 }
 
 void rt_pulls_free_messages(RtPulls *p) {
-    RtGrow *all[] = {&p->ids_out, &p->ids_in, &p->rows_out, &p->rows_in};
+    RtGrow *all[] = {&p->ids_out, &p->ids_in,   &p->lengths_out, &p->lengths_in,
+                     &p->ends,    &p->rows_out, &p->rows_in};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(&p->growth, all[i]);
 }
 
@@ -204,7 +214,7 @@ static gnnc_status tell_ids(const gnnc_trainer *t) {
     RtPulls *p = t->pulls;
     size_t all_out, all_in;
     gnnc_status st;
-    set_sizes(p, p->wanted, p->asked, sizeof(int32_t), &all_out, &all_in);
+    set_sizes(p, p->wanted, p->asked, NUMBERS, &all_out, &all_in);
     TRY(st, make_room(t, &p->ids_out, all_out, &p->ids_in, all_in));
     for (int k = 0; k < p->map.n_types; k++) {
         const RtPullType *y = &p->type[k];
@@ -229,18 +239,136 @@ out:
     return st;
 }
 
+/* The rows of a type that process r asked for: *n of them. */
+static const int32_t *asked_ids(const RtPulls *p, int r, int type, int64_t *n) {
+    const int32_t *id = p->ids_in.p;
+    for (int from = 0; from <= r; from++)
+        for (int k = 0; k < (from < r ? p->map.n_types : type); k++)
+            id += of_process(p, p->asked, from)[k];
+    *n = of_process(p, p->asked, r)[type];
+    return id;
+}
+
+/* The entries of a row that this process has. */
+static RtPullEntries own_entries(const RtPulls *p, const RtPullColumn *c, int32_t row) {
+    const int64_t *at = c->own.ptr + (row - p->type[c->type].bound[p->rank]);
+    return (RtPullEntries){at[1] - at[0], c->own.col + at[0], c->own.val + at[0]};
+}
+
+/* ---- rows of stored entries: their lengths go before them --------------------------------------
+ */
+/* Where rows of process r begin in `end` of a column. */
+static int64_t rows_before(const RtPulls *p, int r, int type) {
+    int64_t n = 0;
+    for (int from = 0; from < r; from++) n += of_process(p, p->wanted, from)[type];
+    return n;
+}
+
+/* Entries of a column in the message of process r. */
+static int64_t entries_from(const RtPulls *p, const RtPullColumn *c, int r) {
+    int64_t n = of_process(p, p->wanted, r)[c->type];
+    return n ? c->end[rows_before(p, r, c->type) + n - 1] : 0;
+}
+
+enum { ENTRY_BYTES = sizeof(int32_t) + sizeof(float) };
+
+/* Writes the lengths of the rows that process r asked for into its message. */
+static void put_lengths(RtPulls *p, int r) {
+    int32_t *to = (int32_t *)(uintptr_t)p->out[r];
+    p->entries_out[r] = 0;
+    for (int c = 0; c < p->n_columns && r != p->rank; c++) {
+        const RtPullColumn *y = &p->column[c];
+        int64_t n;
+        const int32_t *id = asked_ids(p, r, y->type, &n);
+        for (int64_t i = 0; i < n && y->sparse; i++) {
+            *to = (int32_t)own_entries(p, y, id[i]).n;
+            p->entries_out[r] += (size_t)*to++ * ENTRY_BYTES;
+        }
+    }
+}
+
+/* Sums up the lengths that came of a column: where the entries of each row end. */
+static gnnc_status take_lengths(RtPulls *p, RtPullColumn *y, int64_t *end) {
+    y->end = end;
+    for (int r = 0; r < p->n; r++) {
+        const int32_t *length = p->in[r];
+        int64_t n = of_process(p, p->wanted, r)[y->type], sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (length[i] < 0 || length[i] > y->own.n_cols)
+                return rt_fail(&p->err, GNNC_E_STATE,
+                               "rank %d has a row of %d entries in %lld columns", r, length[i],
+                               (long long)y->own.n_cols);
+            *end++ = sum += length[i];
+        }
+        if (n) p->in[r] = (char *)p->in[r] + (size_t)n * sizeof *length;
+        p->entries_in[r] += (size_t)sum * ENTRY_BYTES;
+    }
+    return GNNC_OK;
+}
+
+/* Tells who asked for rows how many entries they have, and hears the same: messages with rows have
+ * sizes then. */
+static gnnc_status tell_lengths(const gnnc_trainer *t) {
+    RtPulls *p = t->pulls;
+    size_t all_out, all_in;
+    int64_t n = 0;
+    gnnc_status st = GNNC_OK;
+    for (int k = 0; k < p->map.n_types; k++) n += p->type[k].n_sparse * rows_before(p, p->n, k);
+    if (!p->any_sparse) return GNNC_OK;
+    set_sizes(p, p->asked, p->wanted, LENGTHS, &all_out, &all_in);
+    TRY(st, make_room(t, &p->lengths_out, all_out, &p->lengths_in, all_in));
+    TRY(st, rt_grow(&p->growth, &p->ends, n, sizeof(int64_t), 0, &p->err));
+    for (int r = 0; r < p->n; r++) put_lengths(p, r);
+    TRY(st, rt_pulls_send(t, "lengths of rows"));
+    memset(p->entries_in, 0, (size_t)p->n * sizeof *p->entries_in);
+    int64_t *end = p->ends.p;
+    for (int c = 0; c < p->n_columns; c++) {
+        if (!p->column[c].sparse) continue;
+        TRY(st, take_lengths(p, &p->column[c], end));
+        end += rows_before(p, p->n, p->column[c].type);
+    }
+out:
+    return st;
+}
+
+/* Writes the entries of n rows: all columns, then all values. */
+static char *put_entries(const RtPulls *p, const RtPullColumn *c, const int32_t *id, int64_t n,
+                         char *to) {
+    for (int values = 0; values < 2; values++)
+        for (int64_t i = 0; i < n; i++) {
+            RtPullEntries e = own_entries(p, c, id[i]);
+            size_t n_bytes = (size_t)e.n * sizeof(int32_t);
+            if (n_bytes) memcpy(to, values ? e.val : e.col, n_bytes);
+            to += n_bytes;
+        }
+    return to;
+}
+
+RtPullEntries rt_pulls_entries(const RtPulls *p, const RtPullColumn *c, int64_t i) {
+    const RtPullType *y = &p->type[c->type];
+    int32_t place = y->place[i];
+    if (place == RT_PULL_OWN) return own_entries(p, c, y->id[i]);
+    int r = rt_pulls_owner(p, c->type, y->id[i]);
+    const int64_t *end = c->end + rows_before(p, r, c->type);
+    int64_t at = place ? end[place - 1] : 0;
+    const char *col = (const char *)p->in[r] + (size_t)at * sizeof(int32_t);
+    return (RtPullEntries){end[place] - at, col,
+                           col + (size_t)entries_from(p, c, r) * sizeof(int32_t)};
+}
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
 /* Writes the rows that process r asked for into its message, column by column. */
 static void put_rows(const gnnc_trainer *t, int r) {
     RtPulls *p = t->pulls;
     char *to = (char *)(uintptr_t)p->out[r];
     for (int c = 0; c < p->n_columns; c++) {
         const RtPullColumn *y = &p->column[c];
-        const int32_t *id = p->ids_in.p;
-        for (int from = 0; from <= r; from++)
-            for (int k = 0; k < (from < r ? p->map.n_types : y->type); k++)
-                id += of_process(p, p->asked, from)[k];
+        int64_t n;
+        const int32_t *id = asked_ids(p, r, y->type, &n);
         const char *from = rt_column_values(t->rt.bound->col[y->column]);
-        for (int64_t i = 0; i < of_process(p, p->asked, r)[y->type]; i++, to += y->row_bytes)
+        if (y->sparse) to = put_entries(p, y, id, n, to);
+        for (int64_t i = 0; i < n && !y->sparse; i++, to += y->row_bytes)
             memcpy(to, from + (size_t)id[i] * y->row_bytes, y->row_bytes);
     }
 }
@@ -250,7 +378,7 @@ static gnnc_status send_rows(const gnnc_trainer *t) {
     RtPulls *p = t->pulls;
     size_t all_out, all_in;
     gnnc_status st;
-    set_sizes(p, p->asked, p->wanted, 0, &all_out, &all_in);
+    set_sizes(p, p->asked, p->wanted, ROWS, &all_out, &all_in);
     TRY(st, make_room(t, &p->rows_out, all_out, &p->rows_in, all_in));
     for (int r = 0; r < p->n; r++)
         if (p->n_out[r]) put_rows(t, r);
@@ -273,7 +401,8 @@ const char *rt_pulls_row(const RtPulls *p, const RtPullColumn *c, int64_t i) {
 void rt_pulls_pass_over(RtPulls *p, const RtPullColumn *c) {
     for (int r = 0; r < p->n; r++) {
         size_t n = (size_t)of_process(p, p->wanted, r)[c->type];
-        if (n) p->in[r] = (char *)p->in[r] + n * c->row_bytes;
+        size_t n_bytes = c->sparse ? (size_t)entries_from(p, c, r) * ENTRY_BYTES : n * c->row_bytes;
+        if (n_bytes) p->in[r] = (char *)p->in[r] + n_bytes;
     }
 }
 
@@ -289,6 +418,7 @@ void rt_pulls_begin(RtPulls *p, RtPullUse use, int64_t number) {
 gnnc_status rt_pulls_exchange(const gnnc_trainer *t) {
     gnnc_status st = rt_pulls_tell_counts(t);
     if (st == GNNC_OK) st = tell_ids(t);
+    if (st == GNNC_OK) st = tell_lengths(t);
     return st == GNNC_OK ? send_rows(t) : st;
 }
 

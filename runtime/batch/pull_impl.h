@@ -8,7 +8,11 @@
 /* A column of the program of which rows are pulled. */
 typedef struct {
     int column, type; /* type: of nodes, as batches number them */
-    size_t row_bytes;
+    size_t row_bytes; /* 0 of a csr column, whose rows have so many entries as they like */
+    bool sparse;      /* it is one: */
+    RtCsr own;        /* its entries in this process's rows, of which the first is row 0 */
+    int64_t *end;     /* of rows that are wanted, those of process 0 first: where entries end in the
+                         message of the row's owner, which has all columns, then all values */
     char *kept;       /* [n_kept][row_bytes] of others' rows that stay */
     void *here, *all; /* while all rows are here: the buffer with those of this process; they */
 } RtPullColumn;
@@ -16,7 +20,8 @@ typedef struct {
 /* A node type whose rows are pulled, and which are wanted now. */
 typedef struct {
     const int64_t *bound; /* [n + 1] where the rows of each process begin; NULL: it has no column */
-    size_t row_bytes;     /* of all its columns together */
+    size_t row_bytes;     /* of all its columns together, */
+    int n_sparse;         /* .. but so many csr columns */
     const int32_t *kept;  /* [n_chosen] rows of others that stay here, ascending; the first .. */
     int64_t n_chosen;
     int64_t n_kept;     /* .. so many are here */
@@ -35,6 +40,7 @@ enum { RT_PULL_USE, RT_PULL_NUMBER, RT_PULL_COUNTS }; /* it before the counts of
 
 struct RtPulls {
     int rank, n, n_columns;
+    bool any_sparse; /* some columns are csr */
     RtBatchMap map;
     RtPullColumn *column; /* [n_columns] by type */
     RtPullType *type;     /* [map.n_types] */
@@ -46,8 +52,9 @@ struct RtPulls {
     const void **out;  /* [n] messages, as gnnc_exchange_fn has them */
     void **in;
     size_t *n_out, *n_in;
-    RtGrowth growth; /* of what follows */
-    RtGrow ids_out, ids_in, rows_out, rows_in;
+    size_t *entries_out, *entries_in; /* [n] bytes of csr columns' entries in messages with rows */
+    RtGrowth growth;                  /* of what follows */
+    RtGrow ids_out, ids_in, lengths_out, lengths_in, ends, rows_out, rows_in;
     RtError err;        /* why an exchange failed */
     bool all_failed;    /* .. it did in all processes: they may repeat it */
     gnnc_status failed; /* .. it did in this one, and others may be in it: none is tried after it */
@@ -80,6 +87,12 @@ gnnc_status rt_pulls_exchange(const gnnc_trainer *t);
 gnnc_status rt_pulls_end(gnnc_trainer *t, gnnc_status st);
 /* Then, column by column: row i of those that were wanted; NULL: it is this process's own. */
 const char *rt_pulls_row(const RtPulls *p, const RtPullColumn *c, int64_t i);
+/* .. of a csr column, also where the row is this process's own. */
+typedef struct {
+    int64_t n;
+    const void *col, *val; /* int32_t, float [n] */
+} RtPullEntries;
+RtPullEntries rt_pulls_entries(const RtPulls *p, const RtPullColumn *c, int64_t i);
 /* What comes of the next column lies behind what came of this one. */
 void rt_pulls_pass_over(RtPulls *p, const RtPullColumn *c);
 

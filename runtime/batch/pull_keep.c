@@ -22,7 +22,7 @@ static gnnc_status choose_kept(gnnc_trainer *t, const RtSampleGraph *g) {
     if (!hot) return rt_fail_nomem(&t->rt.err, "rows of others");
     for (int k = 0; k < p->map.n_types; k++) {
         const RtPullType *y = &p->type[k];
-        if (!y->bound) continue;
+        if (!y->bound || y->n_sparse) continue; /* rows of entries have no size that is known */
         hot[k] = (RtHotType){.n = y->bound[p->n],
                              .without_lo = y->bound[p->rank],
                              .without_hi = y->bound[p->rank + 1],

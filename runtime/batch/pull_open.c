@@ -15,16 +15,16 @@ static bool decides(const rt_sampling *s, int column) {
     return s->label == column || s->split == column;
 }
 
-/* May the rows of a column be pulled: numbers of nodes that only kernels read, as the data have
- * them? */
+/* May the rows of a column be pulled: of nodes, as the data have them, that only kernels read?
+ * Index arrays of all rows would need all of these. */
 static bool can_pull(const gnnc_trainer *t, const RtBatchMap *map, int column) {
     const rt_program *p = t->program;
     const rt_column *want = &p->columns[column];
     const RtColumn *c = t->rt.bound->col[column];
-    if (!c || want->buf < 0 || !p->bufs[want->buf].in_batches) return false;
-    return c->kind == RT_COL_FLOAT && want->kind == RT_COL_FLOAT &&
-           map->type_of_space[want->space] >= 0 && !want->is_label &&
-           !decides(&p->sampling, column);
+    if (!c || c->kind != want->kind || !rt_column_may_be_shared(c)) return false;
+    if (rt_column_indexes(c) && rt_bind_reads_whole(p, column)) return false;
+    return rt_bind_batches_read(p, column) && map->type_of_space[want->space] >= 0 &&
+           !want->is_label && !decides(&p->sampling, column);
 }
 
 /* Why this program cannot pull rows on these data; NULL: it can. */
@@ -54,6 +54,24 @@ static gnnc_status bound_rows(gnnc_trainer *t, const RtTable *table, const int64
     return GNNC_OK;
 }
 
+/* The entries of this process's rows: bounds are read, as they are relied on. */
+static gnnc_status find_own_entries(gnnc_trainer *t, RtPullColumn *y) {
+    const RtPulls *p = t->pulls;
+    const RtCsr *m = &t->rt.bound->col[y->column]->csr;
+    const int64_t *bound = p->type[y->type].bound;
+    int64_t lo = bound[p->rank], n = bound[p->rank + 1] - lo, first = n ? m->ptr[lo] : 0;
+    int64_t *ptr = RT_NEWN(&t->rt.pool, int64_t, n + 1);
+    if (!ptr) return rt_fail_nomem(&t->rt.err, "features");
+    for (int64_t i = 0; i < n; i++) {
+        ptr[i + 1] = m->ptr[lo + i + 1] - first;
+        if (first >= 0 && ptr[i + 1] >= ptr[i] && ptr[i + 1] <= m->nnz - first) continue;
+        return rt_fail(&t->rt.err, GNNC_E_FORMAT, "%s: its file was changed",
+                       rt_bind_column_name(&t->x, y->column));
+    }
+    y->own = (RtCsr){n, m->n_cols, ptr[n], ptr, m->col + first, m->val + first};
+    return GNNC_OK;
+}
+
 /* Lists the columns whose rows are pulled, by type. */
 static gnnc_status find_columns(gnnc_trainer *t) {
     RtPulls *p = t->pulls;
@@ -64,19 +82,53 @@ static gnnc_status find_columns(gnnc_trainer *t) {
             if (!can_pull(t, &p->map, i) || p->map.type_of_space[m->columns[i].space] != k)
                 continue;
             RtPullType *y = &p->type[k];
+            RtPullColumn *to = &p->column[p->n_columns++];
             const RtColumn *c = t->rt.bound->col[i];
+            bool sparse = c->kind == RT_COL_CSR;
             size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
             if (!y->bound)
                 TRY(st, bound_rows(t, t->rt.bound->table[p->map.space_of_type[k]], &y->bound));
-            p->column[p->n_columns++] =
-                (RtPullColumn){.column = i, .type = k, .row_bytes = row_bytes};
-            y->row_bytes += row_bytes;
+            *to = (RtPullColumn){.column = i, .type = k, .sparse = sparse};
+            if (sparse) TRY(st, find_own_entries(t, to));
+            if (!sparse) y->row_bytes += to->row_bytes = row_bytes;
+            y->n_sparse += sparse;
+            p->any_sparse |= sparse;
         }
     if (!p->n_columns)
         st = rt_fail(&t->rt.err, GNNC_E_STATE,
-                     "%d processes cannot pull rows (pull_rows): batches read no float column of "
-                     "nodes",
+                     "%d processes cannot pull rows (pull_rows): batches read no column of nodes "
+                     "that can be pulled",
                      p->n);
+out:
+    return st;
+}
+
+/* An array that lies in a file is read. */
+static gnnc_status to_memory(gnnc_trainer *t, const void **values, int64_t n, size_t element) {
+    if (!n || !rt_dataset_maps(t->rt.bound->data, *values)) return GNNC_OK;
+    void *own = rt_pool_alloc(&t->rt.bound->data->pool, (size_t)n, element);
+    if (!own) return rt_fail_nomem(&t->rt.err, "a column");
+    *values = memcpy(own, *values, (size_t)n * element);
+    return GNNC_OK;
+}
+
+/* What indexes is read, as later code relies on what was checked. */
+static gnnc_status read_indices(gnnc_trainer *t, RtColumn *c) {
+    const void *codes = c->values, *ptr = c->csr.ptr, *col = c->csr.col;
+    gnnc_status st = GNNC_OK;
+    if (rt_column_has_codes(c))
+        TRY(st, to_memory(t, &codes, c->n_rows * rt_column_width(c), sizeof *c->i32));
+    if (c->kind == RT_COL_CSR) {
+        TRY(st, to_memory(t, &ptr, c->n_rows + 1, sizeof *c->csr.ptr));
+        TRY(st, to_memory(t, &col, c->csr.nnz, sizeof *c->csr.col));
+    }
+    for (int i = 0; i < t->program->n_columns; i++) {
+        int buf = t->program->columns[i].buf;
+        if (buf >= 0 && c->values && t->x.buf[buf] == c->values) t->x.buf[buf] = (void *)codes;
+    }
+    c->values = codes;
+    c->csr.ptr = ptr;
+    c->csr.col = col;
 out:
     return st;
 }
@@ -84,39 +136,95 @@ out:
 /* Of columns that are read as a whole here only this process's rows were checked. */
 static gnnc_status check_others(gnnc_trainer *t, const RtPulledColumn *pulled) {
     gnnc_status st = GNNC_OK;
-    for (int i = 0; i < t->program->n_columns && st == GNNC_OK; i++) {
+    for (int i = 0; i < t->program->n_columns; i++) {
         const RtTable *table = rt_bind_table_of(&t->x, &t->program->columns[i]);
-        const RtColumn *c = rt_bind_data_column(&t->x, i);
-        if (!c || !table->n_parts || c->kind != RT_COL_FLOAT || pulled[i].is) continue;
-        if (rt_bind_is_used(t->program, i)) st = rt_column_check(c, table->name, &t->rt.err);
+        RtColumn *c = rt_bind_data_column(&t->x, i);
+        if (!c || !table->n_parts || !rt_column_may_be_shared(c) || pulled[i].is) continue;
+        if (!rt_bind_is_used(t->program, i)) continue;
+        TRY(st, read_indices(t, c));
+        TRY(st, rt_column_check(c, table->name, &t->rt.err));
     }
+out:
     return st;
+}
+
+/* What the fingerprint sees of a column, as processes send it to each other: bytes of its arrays,
+ * and behind them, of a csr column, from and to where the entries of the process's rows lie. */
+typedef struct {
+    RtSeenArray of[RT_SEEN_ARRAYS];
+    int n_arrays;
+    size_t n, all_bytes;
+} Seen;
+
+static size_t seen_bytes(const RtSeenArray *a) {
+    return rt_bind_seen_bytes((size_t)a->n * a->element);
+}
+
+static Seen seen_of(const RtPullColumn *y, const RtColumn *c) {
+    Seen s = {.n_arrays = 0};
+    s.n_arrays = rt_bind_arrays_of(c, s.of);
+    for (int k = 0; k < s.n_arrays; k++) s.n += seen_bytes(&s.of[k]);
+    s.all_bytes = s.n + (y->sparse ? 2 * sizeof(int64_t) : 0);
+    return s;
+}
+
+/* Writes what this process has. */
+static void put_seen(const Seen *s, const RtPullColumn *y, const RtColumn *c, uint8_t *to) {
+    int64_t first = y->sparse ? y->own.col - c->csr.col : 0;
+    if (y->sparse) memcpy(to + s->n, (int64_t[]){first, first + y->own.nnz}, s->all_bytes - s->n);
+    for (int k = 0; k < s->n_arrays; k++) {
+        rt_bind_copy_samples(s->of[k].values, (size_t)s->of[k].n * s->of[k].element, to);
+        to += seen_bytes(&s->of[k]);
+    }
+}
+
+/* The process whose entry i of a csr column counts. */
+static int owner_of_entry(const RtPulls *p, const Seen *s, const uint8_t *all, int64_t i) {
+    for (int r = 0; r < p->n; r++) {
+        int64_t range[2];
+        memcpy(range, all + (size_t)r * s->all_bytes + s->n, sizeof range);
+        if (range[0] <= i && i < range[1]) return r;
+    }
+    return 0; /* the data of some process are wrong, whose own check says so */
+}
+
+/* .. element i of the k-th array of a column. */
+static int owner_of(const RtPulls *p, const RtPullColumn *y, const Seen *s, const uint8_t *all,
+                    int k, int64_t i, int64_t width) {
+    int64_t last = p->type[y->type].bound[p->n] - 1;
+    if (!y->sparse) return rt_pulls_owner(p, y->type, i / width);
+    if (k > 0) return owner_of_entry(p, s, all, i);
+    return last < 0 ? 0 : rt_pulls_owner(p, y->type, i < last ? i : last);
 }
 
 /* What the fingerprint sees of a column: of each row what its owner has. */
 static gnnc_status see_together(gnnc_trainer *t, const RtPullColumn *y, RtBytes *seen) {
     RtPulls *p = t->pulls;
-    const RtColumn *c = rt_bind_data_column(&t->x, y->column);
-    size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
-    size_t n_bytes = (size_t)c->n_rows * row_bytes, n = rt_bind_seen_bytes(n_bytes);
     RtPool *pool = &t->rt.pool;
-    uint8_t *all = rt_pool_alloc(pool, (size_t)p->n, n + 1), *to = RT_NEWN(pool, uint8_t, n + 1);
+    const RtColumn *c = rt_bind_data_column(&t->x, y->column);
+    Seen s = seen_of(y, c);
+    uint8_t *all = rt_pool_alloc(pool, (size_t)p->n, s.all_bytes + 1);
+    uint8_t *to = RT_NEWN(pool, uint8_t, s.n + 1);
     if (!all || !to) return rt_fail_nomem(&t->rt.err, "features");
+    *seen = (RtBytes){to, s.n};
     for (int r = 0; r < p->n; r++) {
-        p->out[r] = all + (size_t)p->rank * n;
-        p->in[r] = all + (size_t)r * n;
-        p->n_out[r] = p->n_in[r] = n;
+        p->out[r] = all + (size_t)p->rank * s.all_bytes;
+        p->in[r] = all + (size_t)r * s.all_bytes;
+        p->n_out[r] = p->n_in[r] = s.all_bytes;
     }
-    rt_bind_copy_samples(rt_column_values(c), n_bytes, all + (size_t)p->rank * n);
+    put_seen(&s, y, c, p->in[p->rank]);
     gnnc_status st = rt_pulls_send(t, "what they have of features");
     p->sent_bytes = p->messages = 0; /* of no run of a phase */
     st = rt_pulls_end(t, st);
-    for (size_t k = 0; k < n && st == GNNC_OK; k++) {
-        int64_t row = (int64_t)(rt_bind_seen_at(n_bytes, k) / row_bytes);
-        to[k] = all[(size_t)rt_pulls_owner(p, y->type, row) * n + k];
-    }
+    size_t at = 0;
+    for (int k = 0; k < s.n_arrays && st == GNNC_OK; k++)
+        for (size_t i = 0; i < seen_bytes(&s.of[k]); i++, at++) {
+            size_t element = s.of[k].element;
+            int64_t of = (int64_t)(rt_bind_seen_at((size_t)s.of[k].n * element, i) / element);
+            int r = owner_of(p, y, &s, all, k, of, rt_column_width(c));
+            to[at] = all[(size_t)r * s.all_bytes + at];
+        }
     rt_pool_drop(pool, all);
-    *seen = (RtBytes){to, n};
     return st;
 }
 
@@ -154,8 +262,10 @@ static gnnc_status tables_new(gnnc_trainer *t) {
     p->in = RT_NEWN(pool, void *, p->n);
     p->n_out = RT_NEWN(pool, size_t, p->n);
     p->n_in = RT_NEWN(pool, size_t, p->n);
+    p->entries_out = RT_NEWN(pool, size_t, p->n);
+    p->entries_in = RT_NEWN(pool, size_t, p->n);
     if (!p->column || !p->type || !p->wanted || !p->asked || !p->out || !p->in || !p->n_out ||
-        !p->n_in)
+        !p->n_in || !p->entries_out || !p->entries_in)
         return rt_fail_nomem(&t->rt.err, "rows of processes");
     return GNNC_OK;
 }
@@ -204,14 +314,17 @@ static gnnc_status agree(gnnc_trainer *t) {
     return st;
 }
 
-/* A row of a column as the data have it: numbers, and their type. */
+/* A row of a column as the data have it: numbers, their type; of a csr column, entries of all rows.
+ */
 typedef struct {
-    int64_t n, type;
+    int64_t n, type, entries;
 } RowForm;
 
 static RowForm form_of(const gnnc_trainer *t, const RtPullColumn *y) {
     const RtColumn *c = rt_bind_data_column(&t->x, y->column);
-    return (RowForm){rt_column_width(c), c->low && !c->values ? c->low_dt : RT_DT_F32};
+    RtDtype whole = rt_column_kind(c->kind)->element;
+    return (RowForm){rt_column_width(c), c->low && !c->values ? c->low_dt : whole,
+                     y->sparse ? c->csr.nnz : 0};
 }
 
 /* What processes compare of a column, and what they send of it, has the size of a row. */
@@ -223,6 +336,10 @@ static gnnc_status agree_on_rows(gnnc_trainer *t) {
     gnnc_status st = rt_processes_broadcast(t, first, (size_t)p->n_columns * sizeof *first, 0);
     for (int i = 0; i < p->n_columns && st == GNNC_OK; i++) {
         RowForm own = form_of(t, &p->column[i]);
+        if (own.n == first[i].n && own.type == first[i].type && own.entries != first[i].entries)
+            st = rt_fail(&t->rt.err, GNNC_E_STATE, "%s: rank %d has %lld entries, rank 0 %lld",
+                         rt_bind_column_name(&t->x, p->column[i].column), p->rank,
+                         (long long)own.entries, (long long)first[i].entries);
         if (own.n == first[i].n && own.type == first[i].type) continue;
         st = rt_fail(&t->rt.err, GNNC_E_STATE,
                      "%s: rank %d has %lld numbers of %s in a row, rank 0 %lld of %s",

@@ -377,7 +377,8 @@ static gnnc_status reorder_column(RtExec *x, int col) {
     bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
     if (!as_is) TRY(st, to_form(x, want, &b->col[col]));
-    if (want->kind == RT_COL_CSR && !rt_device_maps(x) && !b->for_request)
+    bool whole = !b->for_request && !rt_bind_is_pulled(x, col);
+    if (want->kind == RT_COL_CSR && !rt_device_maps(x) && whole)
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:

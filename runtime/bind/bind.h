@@ -93,6 +93,14 @@ void rt_bind_close(RtExec *x);
 uint64_t rt_bind_fingerprint(const RtExec *x);
 /* Does DATA buffer `buf` lie in a mapped file? */
 bool rt_bind_is_mapped(const RtExec *x, int buf);
+/* The arrays of a column that it sees: so many. */
+typedef struct RtSeenArray {
+    const void *values;
+    int64_t n;
+    size_t element; /* bytes */
+} RtSeenArray;
+enum { RT_SEEN_ARRAYS = 3 };
+int rt_bind_arrays_of(const RtColumn *c, RtSeenArray out[RT_SEEN_ARRAYS]);
 /* What rt_bind_fingerprint sees of an array of n_bytes: so many of them, to `to`. */
 size_t rt_bind_seen_bytes(size_t n_bytes);
 size_t rt_bind_seen_at(size_t n_bytes, size_t k); /* where the k-th of them lies */
@@ -103,6 +111,14 @@ void rt_bind_copy_samples(const void *data, size_t n_bytes, uint8_t *to);
 bool rt_bind_reads(const rt_program *p, int col);
 /* .. one that runs over batches, or is it drawn by? */
 bool rt_bind_batches_read(const rt_program *p, int col);
+/* Is the map's index array made of the column's values or stored entries? */
+bool rt_bind_is_of_column(const rt_program *p, int map, int col);
+/* Does a phase over the whole data read the column, that batches read, or such an index array? */
+bool rt_bind_reads_whole(const rt_program *p, int col);
+/* Of the column only some rows are read here, and batches alone have arrays of what comes. */
+static inline bool rt_bind_is_pulled(const RtExec *x, int col) {
+    return x->rt->bound->pulled && x->rt->bound->pulled[col].is;
+}
 /* The type in which the program reads a column of numbers. */
 rt_dtype rt_bind_type(const rt_program *p, const rt_column *want);
 bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches */

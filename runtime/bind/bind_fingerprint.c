@@ -69,25 +69,41 @@ static uint64_t mix_ends(uint64_t h, const RtTable *t, int end) {
                 : h;
 }
 
+int rt_bind_arrays_of(const RtColumn *c, RtSeenArray out[RT_SEEN_ARRAYS]) {
+    int64_t n = c->n_rows * rt_column_width(c);
+    switch (rt_column_kind(c->kind)->layout) {
+    case RT_LAYOUT_CSR:
+        out[0] = (RtSeenArray){c->csr.ptr, c->csr.n_rows + 1, sizeof *c->csr.ptr};
+        out[1] = (RtSeenArray){c->csr.col, c->csr.nnz, sizeof *c->csr.col};
+        out[2] = (RtSeenArray){c->csr.val, c->csr.nnz, sizeof *c->csr.val};
+        return 3;
+    case RT_LAYOUT_SPLITS:
+        out[0] = (RtSeenArray){c->splits, c->n_splits * c->n_rows, sizeof *c->splits};
+        return 1;
+    case RT_LAYOUT_ROWS:
+        out[0] = (RtSeenArray){rt_column_values(c), n, rt_column_value_bytes(c)};
+    }
+    return 1;
+}
+
 /* Mixes a column into the hash: name, kind, shape and values, or what processes have together seen
  * of them. */
 static uint64_t mix_column(uint64_t h, const RtColumn *c, const RtPulledColumn *pulled) {
+    RtSeenArray of[RT_SEEN_ARRAYS];
+    int n = rt_bind_arrays_of(c, of);
+    const char *seen = pulled && pulled->is ? (const char *)pulled->seen.p : NULL;
     h = mix(mix(h, rt_hash_text(c->name)), (uint64_t)c->kind);
     for (int i = 0; i < c->rank; i++) h = mix(h, (uint64_t)c->shape[i]);
-    switch (rt_column_kind(c->kind)->layout) {
-    case RT_LAYOUT_CSR:
-        h = mix_array(h, c->csr.ptr, c->csr.n_rows + 1, sizeof *c->csr.ptr);
-        h = mix_array(h, c->csr.col, c->csr.nnz, sizeof *c->csr.col);
-        return mix_array(h, c->csr.val, c->csr.nnz, sizeof *c->csr.val);
-    case RT_LAYOUT_SPLITS:
-        return mix_array(h, c->splits, c->n_splits * c->n_rows, sizeof *c->splits);
-    case RT_LAYOUT_ROWS:
-        break;
+    for (int i = 0; i < n; i++) {
+        size_t n_bytes = (size_t)of[i].n * of[i].element, n_seen = rt_bind_seen_bytes(n_bytes);
+        if (!seen) {
+            h = mix_array(h, of[i].values, of[i].n, of[i].element);
+            continue;
+        }
+        h = mix_bytes(mix(h, n_bytes), seen, n_seen);
+        seen += n_seen;
     }
-    int64_t n = c->n_rows * rt_column_width(c);
-    size_t element = rt_column_value_bytes(c);
-    if (!pulled || !pulled->is) return mix_array(h, rt_column_values(c), n, element);
-    return mix_bytes(mix(h, (uint64_t)n * element), (const char *)pulled->seen.p, pulled->seen.n);
+    return h;
 }
 
 /* Mixes a table into the hash: name, number of rows, ends of edges, and the division into

@@ -383,6 +383,13 @@ static bool is_found(const RtExec *x, int buf) {
     return x->rt->bound->found && (keys || (b->kind == RT_BUF_MAP && rt_bind_by_of_edges(p, buf)));
 }
 
+/* Is the map made of a column of which processes pull rows? */
+static bool is_pulled(const RtExec *x, int map) {
+    for (int c = 0; c < x->program->n_columns && map >= 0; c++)
+        if (rt_bind_is_pulled(x, c) && rt_bind_is_of_column(x->program, map, c)) return true;
+    return false;
+}
+
 /* Does no phase but those over batches read what lies in 32 bits? */
 static bool runs_over_batches(const rt_program *p) {
     for (int i = 0; i < p->n_phases; i++)
@@ -407,7 +414,8 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         int buf = buffer_of(m);
         bool whole =
             m->kind == RT_MAP_DISTINCT && !x->rt->bound->distinct; /* no batch has rows twice */
-        if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
+        if (m->from == space && read && !whole && !is_pulled(x, i) &&
+            !(found && rt_bind_of_edges(p, i)))
             st = bind_where(x, bind_map, i, buf, on && rt_device_makes(on, i));
     }
     for (int b = 0; b < p->n_bufs && st == GNNC_OK && !of_batches; b++) {
@@ -415,6 +423,7 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
         bool logical = buf->kind == RT_BUF_LOGICAL && buf->space == space;
         if (!(by || logical) || !is_read(x, b) || is_found(x, b)) continue;
+        if (by && (is_pulled(x, buf->map) || is_pulled(x, buf->by))) continue;
         bool there = on && (by ? rt_device_makes(on, buf->map) && rt_device_makes(on, buf->by)
                                : rt_device_has_edges(on, space));
         if (by) st = bind_where(x, bind_by, b, b, there);

@@ -23,18 +23,38 @@ rt_dtype rt_bind_type(const rt_program *p, const rt_column *want) {
     return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
 }
 
+bool rt_bind_is_of_column(const rt_program *p, int map, int col) {
+    const rt_map *m = &p->maps[map];
+    switch (m->kind) {
+    case RT_MAP_COL:
+    case RT_MAP_VIA:
+        return m->col == col;
+    case RT_MAP_PAIR:
+        return rt_bind_is_of_column(p, m->pair[0], col) || rt_bind_is_of_column(p, m->pair[1], col);
+    case RT_MAP_ROW:
+    case RT_MAP_NZCOL:
+        return p->spaces[m->from].col == col;
+    default:
+        return false;
+    }
+}
+
 /* Does a kernel read the column, by its buffer or by an index array that is made of it? */
 static bool is_read(const rt_program *p, int col, bool in_batches) {
     if (is_buf_used(p, p->columns[col].buf, in_batches)) return true;
-    for (int m = 0; m < p->n_maps; m++) {
-        const rt_map *map = &p->maps[m];
-        bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
-        if (!is_map_used(p, m, in_batches)) continue;
-        if ((map->kind == RT_MAP_COL || map->kind == RT_MAP_VIA) && map->col == col) return true;
-        for (int k = 0; k < 2 && map->kind == RT_MAP_PAIR; k++)
-            if (p->maps[map->pair[k]].kind == RT_MAP_COL && p->maps[map->pair[k]].col == col)
-                return true;
-        if (of_nz && p->spaces[map->from].col == col) return true;
+    for (int m = 0; m < p->n_maps; m++)
+        if (rt_bind_is_of_column(p, m, col) && is_map_used(p, m, in_batches)) return true;
+    return false;
+}
+
+bool rt_bind_reads_whole(const rt_program *p, int col) {
+    int buf = p->columns[col].buf;
+    if (buf >= 0 && p->bufs[buf].whole) return true;
+    for (int i = 0; i < p->n_bufs; i++) {
+        const rt_buf *b = &p->bufs[i];
+        if (b->kind != RT_BUF_MAP || !b->whole) continue;
+        if (rt_bind_is_of_column(p, b->map, col)) return true;
+        if (b->by >= 0 && rt_bind_is_of_column(p, b->by, col)) return true;
     }
     return false;
 }

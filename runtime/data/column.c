@@ -32,7 +32,7 @@ typedef struct RtColumnCheck {
     const RtColumn *c;
     const char *table;
     RtError *err;
-    int64_t lo, hi; /* rows of numbers that are checked */
+    int64_t lo, hi; /* rows of numbers, codes and entries that are checked */
 } Check;
 
 static gnnc_status bad_row(const Check *k, gnnc_status st, int64_t row, const char *what) {
@@ -96,9 +96,9 @@ static gnnc_status check_multilabel(const Check *k) {
 /* Is each code one of the categories? A class may be unknown (-1). */
 static gnnc_status check_categories(const Check *k) {
     const RtColumn *c = k->c;
-    int64_t w = rt_column_width(c), n = c->n_rows * w;
+    int64_t w = rt_column_width(c);
     int32_t low = c->kind == RT_COL_CLASS ? -1 : 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = k->lo * w; i < k->hi * w; i++) {
         if (c->i32[i] >= low && c->i32[i] < c->n_categories) continue;
         return rt_fail(k->err, GNNC_E_RANGE, "%s.%s: row %lld: %d is no %s of %lld", k->table,
                        c->name, (long long)(i / w), c->i32[i],
@@ -130,8 +130,12 @@ static gnnc_status check_csr(const Check *k) {
     const RtCsr *m = &k->c->csr;
     if (m->n_cols > INT32_MAX || m->nnz > INT32_MAX)
         return bad_row(k, GNNC_E_RANGE, 0, "more than 2^31 - 1 columns or stored entries");
-    if (m->ptr[0] != 0) return bad_row(k, GNNC_E_FORMAT, 0, "row pointers must start at 0");
-    for (int64_t r = 0; r < m->n_rows; r++) {
+    if (k->lo == k->hi && m->n_rows > 0) return GNNC_OK;
+    if (k->lo == 0 && m->ptr[0] != 0)
+        return bad_row(k, GNNC_E_FORMAT, 0, "row pointers must start at 0");
+    if (m->ptr[k->lo] < 0 || m->ptr[k->lo] > m->nnz)
+        return bad_row(k, GNNC_E_FORMAT, k->lo, "row pointers must ascend and stay inside");
+    for (int64_t r = k->lo; r < k->hi; r++) {
         if (m->ptr[r + 1] < m->ptr[r] || m->ptr[r + 1] > m->nnz)
             return bad_row(k, GNNC_E_FORMAT, r, "row pointers must ascend and stay inside");
         int32_t last = -1;
@@ -142,11 +146,13 @@ static gnnc_status check_csr(const Check *k) {
                 return bad_row(k, GNNC_E_FORMAT, r, "column indices must ascend");
         }
     }
-    if (m->ptr[m->n_rows] != m->nnz)
+    if (k->hi == m->n_rows && m->ptr[m->n_rows] != m->nnz)
         return rt_fail(k->err, GNNC_E_FORMAT, "%s.%s: row pointers end at %lld of %lld entries",
                        k->table, k->c->name, (long long)m->ptr[m->n_rows], (long long)m->nnz);
-    int64_t i = first_not_finite(m->val, m->nnz), row = 0;
+    int64_t from = m->ptr[k->lo], row = k->lo;
+    int64_t n = m->ptr[k->hi] - from, i = n ? first_not_finite(m->val + from, n) : -1;
     if (i < 0) return GNNC_OK;
+    i += from;
     while (m->ptr[row + 1] <= i) row++;
     return bad_row(k, GNNC_E_VALUE, row, isnan(m->val[i]) ? "value is NaN" : "value is infinite");
 }
@@ -179,17 +185,21 @@ const RtColumnKind *rt_column_kind(rt_col_kind k) {
 }
 
 gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) {
-    bool scalar = kinds[c->kind].layout == RT_LAYOUT_ROWS && rt_col_facts[c->kind].n_dims == 0;
-    if (scalar && c->rank != 1)
-        return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
-                       c->name, rt_col_kind_words.word[c->kind]);
-    const Check k = {c, where, err, 0, c->n_rows};
-    return kinds[c->kind].check ? kinds[c->kind].check(&k) : GNNC_OK;
+    return rt_column_check_rows(c, 0, c->n_rows, where, err);
+}
+
+bool rt_column_may_be_shared(const RtColumn *c) {
+    return c->kind == RT_COL_FLOAT || c->kind == RT_COL_CAT || c->kind == RT_COL_CSR;
 }
 
 gnnc_status rt_column_check_rows(const RtColumn *c, int64_t lo, int64_t hi, const char *where,
                                  RtError *err) {
-    return check_finite(&(Check){c, where, err, lo, hi});
+    bool scalar = kinds[c->kind].layout == RT_LAYOUT_ROWS && rt_col_facts[c->kind].n_dims == 0;
+    if (scalar && c->rank != 1)
+        return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
+                       c->name, rt_col_kind_words.word[c->kind]);
+    const Check k = {c, where, err, lo, hi};
+    return kinds[c->kind].check ? kinds[c->kind].check(&k) : GNNC_OK;
 }
 
 const char *rt_column_declared(const RtColumn *c, char *to, size_t n) {

@@ -89,6 +89,10 @@ const char *rt_col_kinds_list(bool wanted(rt_col_kind k), char *to, size_t n);
 static inline bool rt_column_has_codes(const RtColumn *c) {
     return rt_col_facts[c->kind].codes;
 }
+/* Are index arrays made of its values? */
+static inline bool rt_column_indexes(const RtColumn *c) {
+    return rt_column_has_codes(c) || c->kind == RT_COL_CSR;
+}
 /* How a model declares what a column holds: "csr f32[F]"; in `to`, which is returned. */
 const char *rt_column_declared(const RtColumn *c, char *to, size_t n);
 
@@ -132,7 +136,10 @@ void rt_column_fill_unknown(const RtColumn *c, int64_t n);
 
 /* Checks what later code relies on: `where` is the table's name in messages. */
 gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
-/* Of a FLOAT column only rows lo .. hi - 1: nobody reads the others. */
+/* Numbers, categories and stored entries: of several processes each may have some rows, and send
+ * them to others. */
+bool rt_column_may_be_shared(const RtColumn *c);
+/* Of such a column only rows lo .. hi - 1: nobody reads the others here. */
 gnnc_status rt_column_check_rows(const RtColumn *c, int64_t lo, int64_t hi, const char *where,
                                  RtError *err);
 /* *out = a FLOAT column's values as RT_F32, RT_BF16 or RT_F16 alone: c's own where it has them,

@@ -229,17 +229,26 @@ static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, R
     return GNNC_OK;
 }
 
+/* Do several processes have its rows, and this one some of them?  Then what indexes is mapped, too:
+ * whoever reads it checks it (runtime/batch/pull_open.c, minibatch.c). */
+static bool is_shared(const Opener *o, const RtTable *t, const RtColumn *c) {
+    RtShare s = o->files->share;
+    return s.n > 1 && t->n_parts >= s.n && rt_column_may_be_shared(c);
+}
+
 /* Loads a sparse column from its three files. */
-static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+static gnnc_status load_csr(Opener *o, const RtJson *v, const RtTable *t, const char *table,
+                            RtColumn *c) {
+    bool shared = is_shared(o, t, c);
     RtArray ptr, col, val;
     const char *ptr_file, *col_file, *val_file;
     RtPool *pool = &o->d->pool;
     gnnc_status st = GNNC_OK;
     if (c->rank != 2) return bad(o, v, table, "a csr column has two dimensions");
-    TRY(st, open_array(o, v, table, "ptr", false, &ptr_file, &ptr));
+    TRY(st, open_array(o, v, table, "ptr", shared, &ptr_file, &ptr));
     TRY(st, want_integers(o, ptr_file, &ptr));
     TRY(st, want_shape(o, ptr_file, &ptr, 1, (int64_t[]){c->n_rows + 1}));
-    TRY(st, open_array(o, v, table, "col", false, &col_file, &col));
+    TRY(st, open_array(o, v, table, "col", shared, &col_file, &col));
     TRY(st, want_shape(o, col_file, &col, 1, (int64_t[]){col.count}));
     c->csr = (RtCsr){.n_rows = c->n_rows, .n_cols = c->shape[1], .nnz = col.count};
     c->csr.ptr = rt_array_as_i64(pool, &ptr);
@@ -331,11 +340,13 @@ static gnnc_status read_low(Opener *o, const RtJson *v, const char *table, const
 }
 
 /* Loads a column with a value or list of values per row. */
-static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+static gnnc_status load_dense(Opener *o, const RtJson *v, const RtTable *t, const char *table,
+                              RtColumn *c) {
     RtArray a;
     const char *file;
     gnnc_status st;
-    TRY(st, open_array(o, v, table, "file", !rt_column_has_codes(c), &file, &a));
+    TRY(st,
+        open_array(o, v, table, "file", !rt_column_has_codes(c) || is_shared(o, t, c), &file, &a));
     TRY(st, want_shape(o, file, &a, c->rank, c->shape));
     TRY(st, read_low(o, v, table, file, &a, c));
     c->stored = a.dt;
@@ -348,8 +359,7 @@ out:
 /* Checks a column, or what a process reads of it. */
 static gnnc_status check_column(Opener *o, const RtTable *t, const RtColumn *c) {
     RtShare s = o->files->share;
-    if (s.n < 2 || t->n_parts < s.n || c->kind != RT_COL_FLOAT)
-        return rt_column_check(c, t->name, o->err);
+    if (!is_shared(o, t, c)) return rt_column_check(c, t->name, o->err);
     int64_t lo = rt_share_begin(t, s.rank, s.n), hi = rt_share_begin(t, s.rank + 1, s.n);
     if (lo < 0 || lo > hi || hi > t->count) return GNNC_OK; /* which rt_dataset_check() refuses */
     return rt_column_check_rows(c, lo, hi, t->name, o->err);
@@ -378,10 +388,10 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const RtTable *t, RtC
         return bad(o, v, where, "only a float column has a 'dtype'");
     switch (rt_column_kind(c->kind)->layout) {
     case RT_LAYOUT_ROWS:
-        st = load_dense(o, v, where, c);
+        st = load_dense(o, v, t, where, c);
         break;
     case RT_LAYOUT_CSR:
-        st = load_csr(o, v, where, c);
+        st = load_csr(o, v, t, where, c);
         break;
     case RT_LAYOUT_SPLITS:
         st = load_split(o, v, where, c);

@@ -490,9 +490,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                GNNC_E_STATE: data in no parts, or in fewer than processes; seeds that are links,
  *                or clusters
  *   pull_rows    of data in parts, on the cpu: a process reads and checks its parts' rows alone of
- *                the float columns that batches read; all evaluate, predict and embed together.
- *                GNNC_E_STATE: fewer parts than processes, no `exchange`, a model that scores links
- *   pull_cache   each process may be told another number
+ *                the float columns that batches read, and of cat and csr ones that nothing else
+ * reads; all evaluate, predict and embed together. GNNC_E_STATE: fewer parts than processes, no
+ * `exchange`, a model that scores links pull_cache   each process may be told another number
  *   device_features  2: columns of several numbers a row take as much page-locked memory; the bits
  *                are those of 0 and 1.  GNNC_E_LIMIT, GNNC_E_DEVICE: there is none
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)

@@ -217,6 +217,11 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, b
     return to;
 }
 
+/* Has the row a category?  Rows that another process sends may hold anything here (pull_rows). */
+static bool is_code(const RtColumn *c, int64_t at) {
+    return c->i32[at] >= 0 && c->i32[at] < c->n_categories;
+}
+
 /* Replaces the data's codes by the model's. Where all are equal nothing is written, which leaves a
  * mapped file mapped. */
 static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
@@ -228,7 +233,7 @@ static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     bool same = true;
     if (!to) return rt_fail_nomem(&x->rt->err, k->of);
     for (int64_t i = 0; i < n; i++) {
-        if (c->i32[i] < 0) continue;
+        if (!is_code(c, i)) continue;
         if (to[c->i32[i]] < 0 && unknown < 0) unknown = i;
         same &= to[c->i32[i]] == c->i32[i];
     }
@@ -236,7 +241,7 @@ static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     if (st != GNNC_OK) return st;
     int32_t *own = same ? NULL : RT_NEWN(pool, int32_t, n);
     if (!same && !own) return rt_fail_nomem(&x->rt->err, k->of);
-    for (int64_t i = 0; i < n && own; i++) own[i] = c->i32[i] < 0 ? -1 : to[c->i32[i]];
+    for (int64_t i = 0; i < n && own; i++) own[i] = is_code(c, i) ? to[c->i32[i]] : c->i32[i];
     if (own) c->i32 = own;
     c->n_categories = k->n;
     c->names = k->names;

@@ -26,6 +26,18 @@ def column(path, name, kind, values, **more):
     return {"kind": kind, "file": name + ".npy", **more}
 
 
+def csr(path, name, rows, width):
+    """A sparse column: of each row its columns, ascending, and values."""
+    ptr = [0]
+    for row in rows:
+        ptr.append(ptr[-1] + len(row))
+    entries = [e for row in rows for e in row]
+    save("%s/%s.ptr.npy" % (path, name), "q", "<i8", (len(ptr),), ptr)
+    save("%s/%s.col.npy" % (path, name), "i", "<i4", (len(entries),), [c for c, _ in entries])
+    save("%s/%s.val.npy" % (path, name), "f", "<f4", (len(entries),), [v for _, v in entries])
+    return {"kind": "csr", "shape": [len(rows), width], **{key: "%s.%s.npy" % (name, key) for key in ("ptr", "col", "val")}}
+
+
 def relation(path, name, src, dst, pairs, **columns):
     save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(pairs)), [p[0] for p in pairs] + [p[1] for p in pairs])
     return {"src": src, "dst": dst, "count": len(pairs), "file": name + ".npy", "columns": columns}

@@ -49,7 +49,9 @@ def data(path, n, width, v_width, parts=2, near=False):
             "y": directory.column(path, "y", "class", [i * i % 7 % 2 for i in range(n)], categories=2),
             "split": directory.column(path, "split", "split", [1 + (i % 7 > 4) + (i % 7 > 5) for i in range(n)])}
     directory.save(path + "/v.npy", "f", "<f4", (9, v_width), [i / 9 for i in range(9 * v_width)])
-    place = {"v": {"kind": "float", "file": "v.npy", "shape": [9, v_width]}}
+    user["w"] = directory.csr(path, "w", [[(c, (i + c) / 99) for c in range(i % 5)] for i in range(n)], 6)
+    place = {"v": {"kind": "float", "file": "v.npy", "shape": [9, v_width]},
+             "sort": directory.column(path, "sort", "cat", [i % 4 for i in range(9)], categories=4)}
     directory.write(path, {"user": {"count": n, "columns": user}, "place": {"count": 9, "columns": place}},
                     {"likes": directory.relation(path, "likes", "user", "user", [((i + k if near else i * i + k * k) % n, i) for i in range(n) for k in range(3)]),
                      "lives": directory.relation(path, "lives", "user", "place", [(i, i % 9) for i in range(n)])})
@@ -57,22 +59,34 @@ def data(path, n, width, v_width, parts=2, near=False):
     return f"{path}.{parts}"
 
 
-with open("model.gnn", "w", encoding="utf-8") as f:
-    f.write(MODEL)
-run(GNNC, "model.gnn", "--target=cpu", "--emit=lib", "--name=model", "-o", "model")
-lib = ctypes.CDLL("./libmodel.so")
-lib.gnnc_trainer_error.restype = ctypes.c_char_p
+# Categories and stored entries come, too, of a model that evaluates by batches.
+DRAWN = MODEL.replace("x: f32[F];", "x: f32[F];  w: csr f32[W];").replace("v: f32[V]", "v: f32[V];  sort: cat[S]").replace(
+    "  p = linear(8)", "  p = linear(8)\n  w = linear(8)\n  s = embedding(S, 8)").replace(
+    "a(dropout(g.user.x, 0.2))", "a(g.user.x) + w(dropout(g.user.w, 0.2))").replace(
+    "p(g.place.v)[back.src]", "(p(g.place.v) + s(g.place.sort))[back.src]").replace("batch 8", "batch 8  evaluate drawn")
+
+
+def library(name, text):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(GNNC, name + ".gnn", "--target=cpu", "--emit=lib", "--name=model", "-o", name)
+    made = ctypes.CDLL(f"./lib{name}.so")
+    made.gnnc_trainer_error.restype = ctypes.c_char_p
+    return made
+
+
+lib, lib_drawn = library("model", MODEL), library("drawn", DRAWN)
 DATA, NONE = data("some", N, WIDTH, 3), data("none", N, WIDTH, 0)
 
 
-def together(does, of=DATA, n=2, rows=None, bus=None, **options):
+def together(does, of=DATA, n=2, rows=None, bus=None, by=None, **options):
     """What does(trainer) returned of each of n processes; of(rank) may be a directory of its own."""
     rows, bus, out = rows or Rows(n), bus or Bus(n), [None] * n
 
     def work(rank):
         own = {name: value(rank) if callable(value) else value for name, value in options.items()}
         own = {"pull_rows": 1} | own
-        t = Trainer(lib, (of(rank) if callable(of) else of).encode(), rank, n, bus, rows=rows if n > 1 else None, in_thread=1, **own)
+        t = Trainer(by or lib, (of(rank) if callable(of) else of).encode(), rank, n, bus, rows=rows if n > 1 else None, in_thread=1, **own)
         out[rank] = does(t)
         lib.gnnc_trainer_destroy(t.t)
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(n)]
@@ -132,6 +146,15 @@ for at in range(sends.count[0] + 1, N_SENT + 1, 3):
     said = together(learn, bus=Bus(2, at))
     check(f"broadcast {at} of {N_SENT} fails: both are told once", all(len(x) == 1 and x[0][0] == E_IO for x in said), said)
     check(f"broadcast {at} fails: they go on", bytes_of("now.0") == WANT == bytes_of("now.1"))
+
+
+one, rows = together(learn, n=1, by=lib_drawn), Rows(2)
+want = bytes_of("now.0")
+check("entries and categories: two learn as one", [one, together(learn, rows=rows, by=lib_drawn)] == [[[]], [[], []]] and bytes_of("now.0") == want
+      == bytes_of("now.1"), one)
+said = together(learn, rows=Rows(2, *range(1 + LOADS + 4, rows.n_calls, 9)), by=lib_drawn)  # in turn: counts, numbers, lengths and rows
+check("entries and categories, exchanges fail: they go on", all(len(x) > EPOCHS and {e[0] for e in x} == {E_IO} for x in said) and bytes_of("now.0") == want
+      == bytes_of("now.1"), said)
 
 
 def saves(t):

@@ -33,8 +33,11 @@ def shop(path):
     user = {"x": directory.column(path, "x", "float", [r.gauss(0, 1) for _ in range(6 * n)], width=6),
             "y": directory.column(path, "y", "class", [v % 2 if r.random() < 0.9 else -1 for v in range(n)], categories=2),
             "split": directory.column(path, "split", "split", [1 + v % 3 for v in range(n)])}
+    user |= {"w": directory.csr(path, "w", [sorted((c, r.gauss(0, 1)) for c in r.sample(range(30), v * v % 7)) for v in range(n)], 30),
+             "k": directory.column(path, "k", "cat", [v * v % 11 for v in range(n)], categories=11)}
     directory.save(path + "/v.npy", "H", "<u2", (m, 3), [0x3f80 | r.randrange(128) for _ in range(3 * m)])
-    place = {"v": {"kind": "float", "dtype": "bf16", "shape": [m, 3], "file": "v.npy"}}
+    place = {"v": {"kind": "float", "dtype": "bf16", "shape": [m, 3], "file": "v.npy"},
+             "sort": directory.column(path, "sort", "cat", [i * i % 5 for i in range(m)], categories=5)}
     dst = [v for v in range(n - 20) for _ in range(1 + v % 9)]
     likes = [(r.randrange(n) if r.random() < 0.1 else (v + 4 * r.randrange(9)) % n, v) for v in dst]
     directory.write(path, {"user": {"count": n, "columns": user}, "place": {"count": m, "columns": place}},
@@ -50,7 +53,8 @@ def tasks(path):
     nodes = {t: {"count": n, "columns": {"t": directory.column(path, f"{t}.t", "time", [DAY * r.randrange(30) for _ in range(n)])}}
              for t, n in size.items()}
     for t in "bc":
-        nodes[t]["columns"]["x"] = directory.column(path, f"{t}.x", "float", [r.gauss(0, 1) for _ in range(8 * size[t])], width=8)
+        nodes[t]["columns"] |= {"x": directory.column(path, f"{t}.x", "float", [r.gauss(0, 1) for _ in range(8 * size[t])], width=8),
+                                "k": directory.column(path, f"{t}.k", "cat", [r.randrange(7) for _ in range(size[t])], categories=7)}
     nodes["task"]["columns"] |= {"y": directory.column(path, "task.y", "float", [r.gauss(0, 1) for _ in range(90)]),
                                  "split": directory.column(path, "split", "split", [1 + (i % 5 > 2) + (i % 5 > 3) for i in range(90)])}
     ends = {"of": ("task", "a"), "b_a": ("b", "a"), "b_c": ("b", "c")}
@@ -75,21 +79,34 @@ def rows_of(data, table, rank, n):
 
 
 def holes(data, columns, n):
-    """A directory for each of n processes: NaN outside its rows."""
+    """A directory for each of n processes: NaN, and codes of no category, outside its rows."""
     for rank in range(n):
         to = f"{data}.of{n}.{rank}"
         shutil.copytree(data, to)
         for table, name in columns:
             c = schema_of(data)["nodes"][table]["columns"][name]
-            row, nan = (2 * c["shape"][1], b"\xc0\x7f") if "dtype" in c else (4 * c["shape"][1], b"\0\0\xc0\x7f")
+            count = schema_of(data)["nodes"][table]["count"]
+            row, nan = (2 * c["shape"][1], b"\xc0\x7f") if "dtype" in c else (4 * c.get("shape", [0, 1])[1], b"\0\0\xc0\x7f")
             whole = bytes_of(f"{to}/{c['file']}")
-            head = len(whole) - c["shape"][0] * row
+            head = len(whole) - count * row
             lo, hi = rows_of(data, table, rank, n)
             own = whole[head + lo * row:head + hi * row]
-            before, after = lo * row // len(nan), (c["shape"][0] - hi) * row // len(nan)
+            before, after = lo * row // len(nan), (count - hi) * row // len(nan)
             with open(f"{to}/{c['file']}", "wb") as f:
                 f.write(whole[:head] + nan * before + own + nan * after)
     return f"{data}.of{n}"
+
+
+def csr_holes(data, table, name, n):
+    """Into these directories: bounds, columns and values outside each process's rows that are none."""
+    c = schema_of(data)["nodes"][table]["columns"][name]
+    ptr, col, val = (array_of(f"{data}/{c[key]}", code) for key, code in (("ptr", "q"), ("col", "i"), ("val", "f")))
+    for rank in range(n):
+        lo, hi = rows_of(data, table, rank, n)
+        first, last, to = ptr[lo], ptr[hi], f"{data}.of{n}.{rank}/"
+        directory.save(to + c["ptr"], "q", "<i8", (len(ptr),), [p if lo <= i <= hi else -7 << 40 for i, p in enumerate(ptr)])
+        directory.save(to + c["col"], "i", "<i4", (len(col),), [x if first <= i < last else -5 for i, x in enumerate(col)])
+        directory.save(to + c["val"], "f", "<f4", (len(val),), [x if first <= i < last else float("nan") for i, x in enumerate(val)])
 
 
 def partitioned(data, parts):
@@ -106,17 +123,18 @@ TYPES = """
 import "layers/sage.gnn"
 graph G {
   node user { x: f32[F];  y: class[C];  split }
-  node place { v: f32[V] }
+  node place { v: f32[V];  sort: cat[S] }
   edge likes: user -> user
   edge lives: user -> place
 }
 model M(g: G) -> f32[user, C] {
   a = linear(8)
   p = linear(8)
+  s = embedding(S, 8)
   conv = sage_conv(8)
   b = linear(C)
   back = reverse(g.lives)
-  h = a(dropout(g.user.x, 0.2)) + sum(p(g.place.v)[back.src], over = back.dst)
+  h = a(dropout(g.user.x, 0.2)) + sum((p(g.place.v) + s(g.place.sort))[back.src], over = back.dst)
   return b(relu(conv(g.likes, relu(h))))
 }
 train M {
@@ -139,8 +157,8 @@ train M {
 TIMES = """
 graph G {
   node a { t: time }
-  node b { x: f32[F];  t: time }
-  node c { x: f32[F];  t: time }
+  node b { x: f32[F];  k: cat[K];  t: time }
+  node c { x: f32[F];  k: cat[K];  t: time }
   node task { y: f32;  split;  t: time }
   edge of: task -> a
   edge b_a: b -> a
@@ -149,10 +167,11 @@ graph G {
 model M(g: G) -> f32[task] {
   of_b = linear(16)
   of_c = linear(16)
+  kinds = embedding(K, 16)
   last = linear(1)
   back = reverse(g.b_c)
   down = reverse(g.of)
-  b = relu(of_b(dropout(g.b.x, 0.25)) + sum(of_c(g.c.x)[back.src], over = back.dst))
+  b = relu(of_b(dropout(g.b.x, 0.25)) + kinds(g.b.k) + sum((of_c(g.c.x) + kinds(g.c.k))[back.src], over = back.dst))
   h = sum(b[g.b_a.src], over = g.b_a.dst)
   return sum(sum(last(relu(h))[down.src], over = down.dst), 1)
 }
@@ -163,10 +182,26 @@ train M {
 """
 
 
+DRAWN = """
+import "layers/sage.gnn"
+graph G { node user { w: csr f32[W];  k: cat[K];  y: class[C];  split }  edge likes: user -> user }
+model M(g: G) -> f32[user, C] {
+  of_w = linear(8)
+  of_k = embedding(K, 8)
+  a = sage_conv(C)
+  return a(g.likes, relu(of_w(dropout(g.user.w, 0.2)) + of_k(g.user.k)))
+}
+train M {
+  target user.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 1e-2)  epochs 12
+  sample { fanout [-1]  batch 100000  evaluate drawn }  accumulate 4
+}
+"""
+
+
 def compiled(name, text, *options):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
-    run(GNNC, name + ".gnn", "--mpi", "-o", name, *options)
+    run(GNNC, name + ".gnn", "--target=cpu", "--mpi", "-o", name, *options)
     return "./" + name
 
 
@@ -189,8 +224,8 @@ def told(n, exe, data, *options):
 
 # ---- the same bits ---------------------------------------------------------------------------------------------
 LOW = ["--precision=bf16", "--precision.small-mib=0"]  # data as small as these would stay in f32
-COLUMNS = {"types": (SHOP, [("user", "x"), ("place", "v")]), "low": (SHOP, [("user", "x"), ("place", "v")]),
-           "times": (TASKS, [("b", "x"), ("c", "x")])}
+COLUMNS = {"types": (SHOP, [("user", "x"), ("user", "k"), ("place", "v")]), "low": (SHOP, [("user", "x"), ("user", "k"), ("place", "v")]),
+           "times": (TASKS, [("b", "x"), ("c", "x"), ("b", "k"), ("c", "k")])}
 compiled("types", TYPES)
 compiled("low", TYPES, *LOW)
 compiled("times", TIMES)
@@ -246,6 +281,27 @@ for n, n_kept in ((2, 100), (3, 317)):
 told(3, "./types", f"{SHOP}.of3.%", "--pull-rows", "--pull-cache", "5K", "--checkpoint", "kept")
 check("rows of two types stay: the same", bytes_of("kept") == bytes_of("types.0"))
 
+# Stored entries and categories, evaluated by batches: of a row its number, length and category, and 8 bytes for each entry.
+compiled("drawn", DRAWN)
+report = run(GNNC, "drawn.gnn", "--mpi", "--emit=none", "--report=communication")
+check("what is reported of a row", "user.w  4 B and 8 B for each stored entry" in report and "user.k  4 B" in report, report)
+ptr = array_of(SHOP + "/" + schema_of(SHOP)["nodes"]["user"]["columns"]["w"]["ptr"], "q")
+for n in (1, 2, 3):
+    if n > 1:
+        csr_holes(SHOP, "user", "w", n)
+    of = f"{SHOP}.of{n}.%" if n > 1 else SHOP
+    sent = [told(n, "./drawn", of, "--pull-rows", "--eval-every", "100", "--epochs", str(epochs), "--checkpoint", f"drawn.{n}")[1] for epochs in (4, 12)]
+    lines, _ = told(n, "./drawn", of, "--pull-rows", "--epochs", "3", "--checkpoint", "judged")
+    if n == 1:
+        want, judged = lines, bytes_of("judged")
+        continue
+    check(f"drawn: {n} processes leave and tell the same", bytes_of(f"drawn.{n}") == bytes_of("drawn.1") and lines == want and bytes_of("judged") == judged, (lines, want))
+    far = [[v for v in batch if not lo <= v < hi] for lo, hi in (rows_of(SHOP, "user", r, n) for r in range(n))]
+    made = [far[s % K % n] for s in range(4, 12)]
+    rows, entries = sum(map(len, made)), sum(ptr[v + 1] - ptr[v] for of_step in made for v in of_step)
+    bytes_of_steps = rows * (4 + 4 + 4) + entries * 8 + 8 * 24 * n * (n - 1)
+    check(f"drawn: {n} processes pull each entry once", [b - a for a, b in zip(*sent)][:2] == [rows, bytes_of_steps], (sent, rows, bytes_of_steps))
+
 # ---- ended, killed, hung, and gone on with in another number ------------------------------------------------------
 told(1, "./types", SHOP, "--epochs", "9", "--checkpoint", "all")
 for n, steps, m in ((3, 17, 2), (2, 13, 4), (4, 1, 1))[:3 if LONG else 2]:
@@ -297,7 +353,7 @@ of = "$([ $OMPI_COMM_WORLD_RANK = 1 ] && echo %s || echo %s)"
 wrong = [("3 processes pull rows of data in 2 parts", 3, "./types", TWO, "--pull-rows"),
          ("3 processes pull rows of data in 1 part:", 3, "./types", "shop", "--pull-rows"),
          ("its processes share rows, not steps", 2, "./gcn", "cora.2", "--pull-rows"),
-         ("batches read no float column of nodes", 2, "./sparse", "cora.2", "--pull-rows"),
+         ("batches read no column of nodes that can be pulled", 2, "./sparse", "cora.2", "--pull-rows"),
          ("user.x: row ", 3, "./types", of % (f"{SHOP}.of3.2", f"{SHOP}.of3.$OMPI_COMM_WORLD_RANK"), "--pull-rows"),
          ("trains with another division of the data into parts than rank 0", 2, "./types", of % (OTHER, SHOP), "--pull-rows"),
          ("trains with another schedule of evaluations", 2, "./types", SHOP + " " + of % ("--eval-every 2", "--eval-every 3"), "--pull-rows"),
