@@ -82,6 +82,9 @@ void rt_link_batches_seeds_there(const gnnc_trainer *t, const RtBatchMap *map, i
 gnnc_status rt_link_scores_draw_there(gnnc_trainer *t, const RtSampleGraph *g,
                                       const RtSampleSpec *spec, const int *space,
                                       const RtDeviceSampler *like);
+/* The device draws negatives of held-out links, too, with the arrays of `like`, which must outlive
+ * the trainer's batches.  Links that have none drawn: nothing. */
+gnnc_status rt_link_negatives_draw_there(gnnc_trainer *t, const RtDeviceSampler *like);
 /* Links by time are judged and predicted with neighbours from this graph, too, by at most so many
  * members of the trainer's team; all of it must outlive the trainer's batches.  Other links:
  * nothing.

@@ -92,9 +92,38 @@ static gnnc_status add_negatives_of_data(gnnc_trainer *t, int split, RtPool *poo
     return with_negatives(t, pos, edge, n, pool, out);
 }
 
+/* How negatives of held-out links are drawn: of links by time those that are there then, else no
+ * edges of any split. */
+static RtDrawnNegatives how_drawn(const gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    return (RtDrawnNegatives){.how = t->program->sampling.corrupt,
+                              .avoid = !b->when,
+                              .first = RT_SPLIT_TRAIN,
+                              .last = RT_SPLIT_TEST,
+                              .when = b->when,
+                              .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)}};
+}
+
 static int64_t drawn_for_each(const gnnc_trainer *t) {
     int64_t k = t->program->sampling.negatives;
     return t->links->no_split ? 0 : k > 0 ? k : 1;
+}
+
+/* The device draws the negatives behind the first n pairs, and proves with option check_sampler
+ * that they are those that the host has drawn. */
+static gnnc_status draw_there(gnnc_trainer *t, RtPool *pool, int split, uint64_t key, int64_t n,
+                              RtStepEdges *pairs) {
+    const RtLinkBatches *b = t->links;
+    const int64_t m = pairs->n - n;
+    const size_t bytes = (size_t)m * sizeof(int32_t);
+    int32_t *end[2] = {pairs->src + n, pairs->dst + n};
+    for (int k = 0; t->options.check_sampler && k < 2; k++)
+        if (!(end[k] = RT_NEWN(pool, int32_t, m + 1))) return nomem(t);
+    gnnc_status st =
+        rt_device_negatives_draw(b->negatives, key, b->held, n, end[0], end[1], &t->rt.err);
+    if (st != GNNC_OK || !t->options.check_sampler) return st;
+    if (!memcmp(end[0], pairs->src + n, bytes) && !memcmp(end[1], pairs->dst + n, bytes)) return st;
+    return rt_fail(&t->rt.err, GNNC_E_ASSERT, "split %d: other negatives on the device", split);
 }
 
 /* The n edges of the split that are held, then pairs that are none: as many of each drawn, or those
@@ -102,16 +131,19 @@ static int64_t drawn_for_each(const gnnc_trainer *t) {
 static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool *pool,
                                   RtStepEdges *out) {
     RtLinkBatches *b = t->links;
+    const RtDrawnNegatives how = how_drawn(t);
     RtNegatives neg = {.k = drawn_for_each(t),
-                       .how = t->program->sampling.corrupt,
-                       .avoid = !b->when,
-                       .first = RT_SPLIT_TRAIN,
-                       .last = RT_SPLIT_TEST,
-                       .when = b->when,
-                       .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
-                       .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE)};
+                       .how = how.how,
+                       .avoid = how.avoid,
+                       .first = how.first,
+                       .last = how.last,
+                       .when = how.when,
+                       .since = {how.since[0], how.since[1]},
+                       .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE),
+                       .elsewhere = b->negatives && !t->options.check_sampler};
     RtStepEdges pos;
     gnnc_status st = rt_links_pairs(&b->links, pool, b->held, n, &neg, &pos, &t->rt.err);
+    if (st == GNNC_OK && b->negatives) st = draw_there(t, pool, split, neg.key, n, &pos);
     if (st != GNNC_OK || !b->no_split) return *out = pos, st;
     return add_negatives_of_data(t, split, pool, &pos, out);
 }
@@ -194,6 +226,19 @@ gnnc_status rt_link_batches_set_sampler(gnnc_trainer *t, const RtSampleGraph *g,
     st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &s->batch, &t->rt.err);
 out:
     return st;
+}
+
+gnnc_status rt_link_negatives_draw_there(gnnc_trainer *t, const RtDeviceSampler *like) {
+    RtLinkBatches *b = t->links;
+    RtError *err = &t->rt.err;
+    if (!b || b->no_split || t->program->sampling.eval_links != RT_LINKS_PAIRS) return GNNC_OK;
+    const RtDrawnNegatives how = how_drawn(t);
+    gnnc_status st = rt_device_negatives_new(&b->negatives, &t->x, &b->links, b->base, &how,
+                                             drawn_for_each(t), like);
+    if (st != GNNC_E_NOMEM) return st;
+    rt_message(&t->rt, "sampler: negatives of held-out links: %s; the host draws them", err->text);
+    err->text[0] = '\0';
+    return GNNC_OK;
 }
 
 gnnc_status rt_link_scores_draw_there(gnnc_trainer *t, const RtSampleGraph *g,

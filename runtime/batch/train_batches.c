@@ -172,7 +172,8 @@ static gnnc_status make_device_samplers(gnnc_trainer *t, RtBatches *b) {
     TRY(st, rt_drawer_open(t, &spec, b->sampler[0], &b->drawer));
     TRY(st, rt_drawer_bind(t, &b->drawer, &b->source.map, "of training", b->slot, b->n_slots));
     TRY(st, rt_row_batches_draw_there(t, b->source.map.space_of_rel, b->drawer.there));
-    st = rt_link_scores_draw_there(t, spec.g, spec.how, spec.space, b->drawer.there);
+    TRY(st, rt_link_scores_draw_there(t, spec.g, spec.how, spec.space, b->drawer.there));
+    st = rt_link_negatives_draw_there(t, b->drawer.there);
 out:
     return st;
 }

@@ -59,13 +59,13 @@ GN_FN uint32_t gn_draw_entry(int64_t i) {
 
 /* The seeds: sources of all pairs, then their destinations. */
 static __global__ void gn_draw_pairs(RtDraw d) {
-    const int64_t n = d.n_links[0], k = d.n_links[1];
+    const int64_t n = d.n_links[0], k = d.n_links[1], first = d.n_links[2];
     GN_ROWS(i, n * (1 + k)) {
         const int64_t link = i < n ? i : (i - n) / k, j = i < n ? 0 : (i - n) % k;
         const int32_t e = d.edge[link];
         int32_t v[2] = {d.links.end[0][e], d.links.end[1][e]};
         if (i >= n) {
-            const uint64_t at = (uint64_t)(uint32_t)link << 32 | (uint32_t)j;
+            const uint64_t at = (uint64_t)(uint32_t)(first + link) << 32 | (uint32_t)j;
             gn_links_draw(d.links, e, gn_splitmix64(*d.negative_key ^ at), v);
         }
         d.seed[i] = v[0];
@@ -277,6 +277,7 @@ static inline int gn_sample(void *const *arg, void *stream) {
     GnDrawing g = {stream, 0};
     void *one[] = {&d};
     if (d.pairs) gn_draw_launch(&g, gn_draw_pairs, d.most_seeds / d.n_groups, one);
+    if (d.alone) return g.status;
     gn_draw_launch(&g, gn_draw_begin, d.most_seeds, one);
     gn_draw_number(&g, &d, -1, d.n_rels, d.n_groups, d.most_seeds);
     gn_draw_launch(&g, gn_draw_seeds_at, d.most_seeds, one);

@@ -68,9 +68,10 @@ typedef struct RtDraw {
     const unsigned long long *hide_node; /* tree << 32 | node, ascending: it does not see .. */
     const int32_t *hide_src;             /* .. this source; ascending for each node */
     /* Links and negatives, of which the seeds are the ends: edge[n], then k negatives of each. */
-    int32_t pairs; /* they are to be chosen */
+    int32_t pairs; /* they are to be chosen .. */
+    int32_t alone; /* .. and nothing is drawn around them */
     RtDrawLinks links;
-    const int64_t *n_links; /* n, k */
+    const int64_t *n_links; /* n, k, the number that the first link draws by */
     const uint64_t *negative_key;
     const int32_t *edge;
     /* sizes of the batch */

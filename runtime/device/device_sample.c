@@ -106,26 +106,6 @@ static void lay_graph(RtDeviceSampler *s, RtLay *l, char *base) {
     }
 }
 
-/* Lays out what is read of links where negatives are chosen. */
-static void lay_links(RtDeviceSampler *s, RtLay *l, char *base) {
-    const RtLinks *links = s->links;
-    RtDrawLinks *to = &s->ends;
-    if (!links) return;
-    const int64_t n_nodes[2] = {links->rel->n_src, links->rel->n_dst}, n = links->rel->n_edges;
-    for (int k = 0; k < 2; k++) {
-        to->end[k] = s->ends_has[k];
-        if (!to->end[k]) LAY(to->end[k], n);
-        if (s->how.when && s->how.since[k]) LAY(to->since[k], n_nodes[k]);
-    }
-    if (s->how.when) LAY(to->when, n);
-    if (!s->how.avoid) return;
-    LAY(to->by_query, n);
-    LAY(to->split, n);
-    LAY(to->kind, n);
-    LAY(to->query, links->n_queries + 1);
-    LAY(to->of_source, n_nodes[0] + 1);
-}
-
 /* Lays out what a batch is drawn in. */
 static void lay_draw(RtDeviceSampler *s, RtLay *l, char *base) {
     RtDraw *d = &s->draw;
@@ -155,7 +135,7 @@ static void lay_draw(RtDeviceSampler *s, RtLay *l, char *base) {
 static size_t layout_workspace(RtDeviceSampler *s, char *base) {
     RtLay l = {.align = s->d->ops->align};
     lay_graph(s, &l, base);
-    lay_links(s, &l, base);
+    rt_draw_ends_lay(&s->ends, &l, base);
     lay_draw(s, &l, base);
     return l.used;
 }
@@ -186,27 +166,6 @@ out:
     return st;
 }
 
-/* The ends of links: buffers, or what was kept of their relation. */
-static gnnc_status find_links(RtDeviceSampler *s, int base) {
-    if (!s->links) return GNNC_OK;
-    RtExec *x = s->d->x;
-    const RtRelation kept = rt_device_relation_kept(x, base), *rel = s->links->rel;
-    const int32_t *const there[2] = {kept.src, kept.dst}, *const here[2] = {rel->src, rel->dst};
-    gnnc_status st = GNNC_OK;
-    for (int k = 0; k < 2 && st == GNNC_OK; k++) {
-        st = rt_device_has(x, here[k], &s->ends_has[k]);
-        if (there[k]) s->ends_has[k] = there[k];
-    }
-    return st;
-}
-
-/* What was there before stays. */
-static gnnc_status bring(RtDeviceSampler *s, const void *has, const void *to, const void *from,
-                         int64_t n, size_t size) {
-    if (has || !from) return GNNC_OK;
-    return s->d->ops->upload(s->d, (void *)to, from, (size_t)n * size);
-}
-
 /* Uploads the arrays of the graph that sampling reads and that the device does not have yet. */
 static gnnc_status upload_graph(RtDeviceSampler *s) {
     gnnc_status st = GNNC_OK;
@@ -215,42 +174,20 @@ static gnnc_status upload_graph(RtDeviceSampler *s) {
         const RtDrawRel *to = &s->graph[r];
         const RtDrawHas *has = &s->has[r];
         int64_t n = rel->n_edges, n_dst = s->g.type[rel->dst_type].n;
-        TRY(st, bring(s, has->ptr, to->ptr, rel->ptr, n_dst + 1, sizeof *to->ptr));
-        TRY(st, bring(s, has->src, to->src, rel->src, n, sizeof *to->src));
-        TRY(st, bring(s, has->id, to->id, rel->id, n, sizeof *to->id));
-        TRY(st, bring(s, has->weight, to->weight, rel->weight, n, sizeof *to->weight));
-        TRY(st, bring(s, has->time, to->time, time_of(s, rel), n, sizeof *to->time));
-        TRY(st, bring(s, has->by_time, to->by_time, by_time_of(s, rel), n, sizeof *to->by_time));
+        TRY(st, rt_draw_bring(s->d, has->ptr, to->ptr, rel->ptr, n_dst + 1, sizeof *to->ptr));
+        TRY(st, rt_draw_bring(s->d, has->src, to->src, rel->src, n, sizeof *to->src));
+        TRY(st, rt_draw_bring(s->d, has->id, to->id, rel->id, n, sizeof *to->id));
+        TRY(st, rt_draw_bring(s->d, has->weight, to->weight, rel->weight, n, sizeof *to->weight));
+        TRY(st, rt_draw_bring(s->d, has->time, to->time, time_of(s, rel), n, sizeof *to->time));
+        TRY(st, rt_draw_bring(s->d, has->by_time, to->by_time, by_time_of(s, rel), n,
+                              sizeof *to->by_time));
     }
     for (int t = 0; t < s->g.n_types; t++) {
         const RtSampleType *type = &s->g.type[t];
         const RtDrawType *to = &s->of[t];
-        if (to->time) TRY(st, bring(s, s->like, to->time, type->time, type->n, sizeof *to->time));
+        if (to->time)
+            TRY(st, rt_draw_bring(s->d, s->like, to->time, type->time, type->n, sizeof *to->time));
     }
-out:
-    return st;
-}
-
-/* And what it reads of links. */
-static gnnc_status upload_links(RtDeviceSampler *s) {
-    const RtLinks *l = s->links;
-    const RtDrawLinks *to = &s->ends;
-    gnnc_status st = GNNC_OK;
-    if (!l) return st;
-    const int64_t n_nodes[2] = {l->rel->n_src, l->rel->n_dst}, n = l->rel->n_edges;
-    const int32_t *const end[2] = {l->rel->src, l->rel->dst};
-    for (int k = 0; k < 2; k++) {
-        TRY(st, bring(s, s->ends_has[k], to->end[k], end[k], n, sizeof *end[k]));
-        if (to->since[k])
-            TRY(st, bring(s, NULL, to->since[k], s->how.since[k], n_nodes[k], sizeof(double)));
-    }
-    if (to->when) TRY(st, bring(s, NULL, to->when, s->how.when, n, sizeof *to->when));
-    if (!to->by_query) goto out;
-    TRY(st, bring(s, NULL, to->by_query, l->by_query, n, sizeof *to->by_query));
-    TRY(st, bring(s, NULL, to->split, l->split, n, sizeof *to->split));
-    TRY(st, bring(s, NULL, to->kind, l->kind, n, sizeof *to->kind));
-    TRY(st, bring(s, NULL, to->query, l->query, l->n_queries + 1, sizeof *to->query));
-    st = bring(s, NULL, to->of_source, l->of_source, n_nodes[0] + 1, sizeof *to->of_source);
 out:
     return st;
 }
@@ -304,7 +241,7 @@ static gnnc_status take_memory(RtDeviceSampler *s) {
     s->n_bytes = all;
     d->sampler_bytes += all;
     TRY(st, upload_graph(s));
-    TRY(st, upload_links(s));
+    TRY(st, rt_draw_ends_bring(d, &s->ends));
     st = d->ops->wait(d); /* what comes is in another queue */
 out:
     if (st == GNNC_E_NOMEM)
@@ -338,7 +275,7 @@ static gnnc_status make(RtDeviceSampler *s, const RtDeviceSamplerSpec *spec) {
     TRY(st, rt_draw_lay_slot(s, err));
     TRY(st, s->d->ops->side_open(s->d, &s->queue));
     TRY(st, find_graph(s, spec->space));
-    TRY(st, find_links(s, spec->base));
+    TRY(st, rt_draw_ends_find(s->d, &s->ends, spec->base, NULL));
     s->draw.scans = scans(s);
     st = take_memory(s);
 out:
@@ -363,8 +300,7 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x,
                            .n_seeds = spec->n_seeds,
                            .n_trees = spec->n_trees,
                            .like = spec->like,
-                           .links = spec->links,
-                           .how = spec->negatives,
+                           .ends = {.links = spec->links, .how = spec->negatives},
                            .reads_edges = true,
                            .reads_positions = true};
     gnnc_status st = make(s, spec);
@@ -391,19 +327,6 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
 }
 
 /* ---- a batch -------- */
-static RtDrawLinks links_of(const RtDeviceSampler *s) {
-    RtDrawLinks l = s->ends;
-    if (!s->links) return l;
-    l.n_nodes[0] = s->links->rel->n_src;
-    l.n_nodes[1] = s->links->rel->n_dst;
-    l.either = s->how.how == RT_NEG_SIDE;
-    l.both = s->how.how == RT_NEG_BOTH;
-    l.side = s->how.how != RT_NEG_HEAD;
-    l.first = s->how.first;
-    l.last = s->how.last;
-    return l;
-}
-
 /* The arguments of the kernels that draw a batch into the slot. */
 static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
@@ -431,8 +354,8 @@ static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
         d.hide_node = (const void *)(slot->there + a->hide_node);
         d.hide_src = (const void *)(slot->there + a->hide_src);
     }
-    d.pairs = s->links != NULL;
-    d.links = links_of(s);
+    d.pairs = s->ends.links != NULL;
+    d.links = rt_draw_ends_links(&s->ends);
     d.n_links = (const void *)(slot->there + a->n_links);
     d.negative_key = (const void *)(slot->there + a->negative_key);
     d.edge = (const void *)(slot->there + a->edge);

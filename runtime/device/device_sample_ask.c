@@ -18,7 +18,7 @@ static gnnc_status check(const RtDeviceSampler *s, const RtSeeds *groups, const 
     if (of->n < 0 || of->n > s->n_seeds)
         return rt_fail(err, GNNC_E_RANGE, "%lld seeds: a batch has at most %lld", (long long)of->n,
                        (long long)s->n_seeds);
-    if (links > s->n_trees || (pairs != NULL) != (s->links != NULL))
+    if (links > s->n_trees || (pairs != NULL) != (s->ends.links != NULL))
         return rt_fail(err, GNNC_E_ARG, "seeds of another sampler");
     if (s->spec.temporal && !of->time)
         return rt_fail(err, GNNC_E_ARG, "temporal sampling needs the times of the seeds");
@@ -54,7 +54,7 @@ static int by_node(const void *a, const void *b) {
 static int32_t end_of(const RtDeviceSampler *s, const RtSeeds *groups, const RtDrawnPairs *pairs,
                       int k, int64_t i) {
     if (!pairs) return groups[k].id[i];
-    return (k ? s->links->rel->dst : s->links->rel->src)[pairs->edge[i]];
+    return (k ? s->ends.links->rel->dst : s->ends.links->rel->src)[pairs->edge[i]];
 }
 
 /* The links that are not to be seen: each end of one does not see the other. */
@@ -91,6 +91,7 @@ static void ask_seeds(const RtDeviceSampler *s, const RtDrawSlot *slot, const Rt
     }
     n_links[0] = pairs->n;
     n_links[1] = pairs->k;
+    n_links[2] = 0;
     memcpy(at_host(slot, s->at.negative_key), &pairs->key, sizeof pairs->key);
     memcpy(at_host(slot, s->at.edge), pairs->edge, (size_t)pairs->n * sizeof *pairs->edge);
 }

@@ -42,6 +42,13 @@ typedef struct RtDrawHidden {
     uint64_t node; /* tree << 32 | its row */
 } RtDrawHidden;
 
+/* Links on the device, and how negatives are drawn for them. */
+typedef struct RtDrawEnds {
+    const RtLinks *links; /* NULL: there are none, as seeds are given */
+    RtDrawnNegatives how;
+    RtDrawLinks had, there; /* arrays that were there before; all that are read */
+} RtDrawEnds;
+
 struct RtDeviceSampler {
     RtPool pool;
     RtDevice *d;
@@ -52,10 +59,9 @@ struct RtDeviceSampler {
     int n_groups, type[RT_DRAW_GROUPS], n_slots;
     int64_t n_seeds, n_trees;    /* of a group; of trees, or links */
     const RtDeviceSampler *like; /* whose arrays of the graph these are; NULL: its own */
-    const RtLinks *links;        /* that it chooses negatives for; NULL: seeds are given */
-    RtDrawnNegatives how;
-    RtDrawHidden *hidden; /* [2 n_trees] NULL: nothing is hidden */
-    size_t n_bytes;       /* there */
+    RtDrawEnds ends;             /* links that it chooses negatives for */
+    RtDrawHidden *hidden;        /* [2 n_trees] NULL: nothing is hidden */
+    size_t n_bytes;              /* there */
     RtDrawMost most;
     RtDrawLayout at;
     RtDrawSlot *slot;
@@ -67,8 +73,6 @@ struct RtDeviceSampler {
     RtDrawType *of;   /* [n_types] marks */
     RtDrawRel *graph; /* [n_rels + 1] the graph there */
     RtDrawHas *has;   /* [n_rels] */
-    RtDrawLinks ends; /* .. and of the links */
-    const void *ends_has[2];
 };
 
 /* ---- device_sample_room.c ------------------------------------------------------------------ */
@@ -87,6 +91,24 @@ static inline size_t rt_lay(RtLay *l, int64_t n, size_t size) {
 gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err);
 /* s->at. */
 gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err);
+
+/* Copies n elements to the device, unless they were there before or the host has none. */
+static inline gnnc_status rt_draw_bring(RtDevice *d, const void *had, const void *to,
+                                        const void *from, int64_t n, size_t size) {
+    if (had || !from) return GNNC_OK;
+    return d->ops->upload(d, (void *)to, from, (size_t)n * size);
+}
+
+/* ---- device_sample_links.c ----------------------------------------------------------------- */
+/* The arrays of links that are there already: of maps, or of `like` (NULL: there is none), which
+ * must outlive these; `base` is the space of the links. */
+gnnc_status rt_draw_ends_find(RtDevice *d, RtDrawEnds *e, int base, const RtDrawEnds *like);
+/* Room for the others; base: the memory there. */
+void rt_draw_ends_lay(RtDrawEnds *e, RtLay *l, char *base);
+/* Copies them there. */
+gnnc_status rt_draw_ends_bring(RtDevice *d, const RtDrawEnds *e);
+/* All that kernels read of them. */
+RtDrawLinks rt_draw_ends_links(const RtDrawEnds *e);
 
 /* ---- device_sample_ask.c ------------------------------------------------------------------- */
 /* What is asked for, to the slot's memory on the host. */

@@ -119,9 +119,9 @@ static void lay_trees_and_links(RtDeviceSampler *s, RtLay *l) {
     a->hide_first = rt_lay(l, hidden ? s->g.n_types + 1 : 0, sizeof(int64_t));
     a->hide_node = rt_lay(l, hidden, sizeof(uint64_t));
     a->hide_src = rt_lay(l, hidden, sizeof(int32_t));
-    a->n_links = rt_lay(l, 2, sizeof(int64_t));
+    a->n_links = rt_lay(l, 3, sizeof(int64_t));
     a->negative_key = rt_lay(l, 1, sizeof(uint64_t));
-    a->edge = rt_lay(l, s->links ? s->n_trees : 0, sizeof(int32_t));
+    a->edge = rt_lay(l, s->ends.links ? s->n_trees : 0, sizeof(int32_t));
 }
 
 /* Lays out the memory of a slot: where each array of the request and of the batch begins, for the
@@ -141,7 +141,7 @@ gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
     lay_trees_and_links(s, &l);
     a->seed = rt_lay(&l, s->n_groups * s->n_seeds, sizeof(int32_t));
     a->seed_end = l.used;
-    a->asked_end = s->links ? a->seed : a->seed_end;
+    a->asked_end = s->ends.links ? a->seed : a->seed_end;
     a->sizes = rt_lay(&l, n_sizes(s), sizeof(int64_t));
     a->seed_at = rt_lay(&l, s->n_groups * s->n_seeds, sizeof(int32_t));
     a->sizes_end = l.used;
