@@ -189,8 +189,8 @@ static void print_sent(RtCli *c) {
     gnnc_traffic s;
     gnnc_step_info step;
     printf("\nSent between %lld processes%s\n  %13s %13s  %8s\n", (long long)c->n_processes,
-           rt_cli_option_int(c, "reduce_fast") ? ", sums by MPI counted as the least" : "", "bytes",
-           "at least", "messages");
+           rt_cli_option_int(c, "reduce_fast") ? ", sums by a library counted as the least" : "",
+           "bytes", "at least", "messages");
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
         if (!sends(c, i, &s, &step)) continue;
         printf("  %13lld %13lld  %8lld  @%s ", (long long)s.bytes, (long long)s.least_bytes,

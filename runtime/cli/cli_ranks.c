@@ -178,7 +178,7 @@ void rt_ranks_sent(RtCli *c) {
                  (long long)sum[2]);
     snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages%s%s", n,
              (long long)sum[0], (long long)sum[1], beside,
-             rt_cli_option_int(c, "reduce_fast") ? ", sums by MPI counted as the least" : "");
+             rt_cli_option_int(c, "reduce_fast") ? ", sums by a library counted as the least" : "");
     if (pulls)
         snprintf(text, sizeof text,
                  "%d processes pulled %lld rows for batches: %lld bytes in %lld messages%s", n,

@@ -106,6 +106,7 @@ typedef struct CudaSparse {
     X(ncclCommGetAsyncError)                                                                       \
     X(ncclGetErrorString)                                                                          \
     X(ncclBroadcast)                                                                               \
+    X(ncclAllReduce)                                                                               \
     X(ncclGroupStart)                                                                              \
     X(ncclGroupEnd)                                                                                \
     X(ncclSend)                                                                                    \
@@ -238,6 +239,7 @@ gnnc_status rt_cuda_peers_share(RtDevice *d, float *at, int64_t n, int from);
 gnnc_status rt_cuda_peers_wait(RtDevice *d, int64_t patience_s);
 gnnc_status rt_cuda_peers_swap(RtDevice *d, const void *const *out, const size_t *n_out,
                                void *const *in, const size_t *n_in, int64_t patience_s);
+gnnc_status rt_cuda_peers_add(RtDevice *d, float *at, int64_t n, int64_t patience_s);
 gnnc_status rt_cuda_peers_join(RtDevice *d);
 void rt_cuda_peers_close(RtDevice *d, bool lost);
 /* Waits for an event, or for all that the steps' stream has, though other processes decide when

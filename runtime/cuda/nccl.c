@@ -9,8 +9,8 @@
  * and then gives up all of them, as memory cannot be freed while one goes on.
  *
  * Where processes share steps the host waits for what it shared (peers_share, peers_wait). Where
- * they share rows the steps' stream waits for what comes (peers_swap, peers_join), so that all who
- * wait for that stream look after transfers (rt_cuda_wait_for_steps). */
+ * they share rows the steps' stream waits for what comes (peers_swap, peers_add, peers_join), so
+ * that all who wait for that stream look after transfers (rt_cuda_wait_for_steps). */
 #include "cuda.h"
 
 #include "runtime/clock.h"
@@ -177,17 +177,32 @@ static ncclResult_t call_swap(CudaPeers *p, const void *const *out, const size_t
     return r == ncclSuccess ? end : r;
 }
 
-gnnc_status rt_cuda_peers_swap(RtDevice *d, const void *const *out, const size_t *n_out,
-                               void *const *in, const size_t *n_in, int64_t patience_s) {
+/* Before a call that the steps' stream waits for. */
+static gnnc_status begin_for_steps(RtDevice *d, int64_t patience_s) {
     Cuda *c = rt_cuda_of(d);
-    CudaPeers *p = &c->peers;
-    if (!p->comm) return no_group(d);
+    if (!c->peers.comm) return no_group(d);
     gnnc_status st = put_behind_steps(d, c);
     if (st != GNNC_OK) return st;
-    p->under_way = true;
-    p->patience_s = patience_s;
+    c->peers.under_way = true;
+    c->peers.patience_s = patience_s;
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_peers_swap(RtDevice *d, const void *const *out, const size_t *n_out,
+                               void *const *in, const size_t *n_in, int64_t patience_s) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    gnnc_status st = begin_for_steps(d, patience_s);
+    if (st != GNNC_OK) return st;
     ncclResult_t r = call_swap(p, out, n_out, in, n_in);
     return r == ncclSuccess ? GNNC_OK : call_failed(d, "a transfer between GPUs", r);
+}
+
+gnnc_status rt_cuda_peers_add(RtDevice *d, float *at, int64_t n, int64_t patience_s) {
+    CudaPeers *p = &rt_cuda_of(d)->peers;
+    gnnc_status st = begin_for_steps(d, patience_s);
+    if (st != GNNC_OK) return st;
+    ncclResult_t r = p->p_ncclAllReduce(at, at, (size_t)n, ncclFloat, ncclSum, p->comm, p->stream);
+    return r == ncclSuccess ? GNNC_OK : call_failed(d, "a sum of GPUs", r);
 }
 
 gnnc_status rt_cuda_peers_join(RtDevice *d) {

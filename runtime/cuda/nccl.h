@@ -20,6 +20,7 @@ typedef enum {
     ncclInProgress = 7
 } ncclResult_t;
 typedef enum { ncclInt8 = 0, ncclFloat = 7 } ncclDataType_t; /* of which there are more */
+typedef enum { ncclSum = 0 } ncclRedOp_t;                    /* .. as of these */
 
 ncclResult_t ncclGetVersion(int *version); /* 22809: 2.28.9 */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
@@ -35,6 +36,9 @@ const char *ncclGetErrorString(ncclResult_t result);
 /* Of all ranks in the same order; queued in the stream. */
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t n, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream);
+/* The sums of all ranks' numbers, of the same bits at each; .. */
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 /* Calls of one thread between the two are one: none of them waits for another. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);

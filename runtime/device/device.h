@@ -138,11 +138,13 @@ typedef struct RtDeviceOps {
     gnnc_status (*peers_share)(RtDevice *d, float *at, int64_t n, int from);
     gnnc_status (*peers_wait)(RtDevice *d, int64_t patience_s);
     /* Of such devices: sends and receives bytes of device memory, to and from each process, behind
-     * the work that was queued so far; all call it in the same order.  join: what is queued from
-     * now on comes behind all that.  Once there was such a call whatever waits for the queue fails
-     * with E_IO, too. */
+     * the work that was queued so far; all call it in the same order.  add: the n numbers `at` of
+     * all become their sums, in an order of the library's.  join: what is queued from now on comes
+     * behind all that.  Once there was such a call whatever waits for the queue fails with E_IO,
+     * too. */
     gnnc_status (*peers_swap)(RtDevice *d, const void *const *out, const size_t *n_out,
                               void *const *in, const size_t *n_in, int64_t patience_s);
+    gnnc_status (*peers_add)(RtDevice *d, float *at, int64_t n, int64_t patience_s);
     gnnc_status (*peers_join)(RtDevice *d);
     void (*peers_close)(RtDevice *d, bool lost);
     /* mark: of the queue's present end.  reach: waits for the work before the last mark alone. */

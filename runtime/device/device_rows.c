@@ -150,7 +150,8 @@ gnnc_status rt_device_rows_arrive(RtExec *x, int slot, const RtMessages *m) {
     return d->rows.direct ? d->ops->peers_join(d) : send_from_here(x, slot, m);
 }
 
-gnnc_status rt_device_rows_reduce(RtExec *x, float *at, int64_t n) {
+/* The hosts add up. */
+static gnnc_status reduce_here(RtExec *x, float *at, int64_t n) {
     RtDevice *d = x->rt->device;
     const gnnc_processes *p = x->rt->dist->processes;
     const size_t n_bytes = (size_t)n * sizeof *at;
@@ -164,4 +165,11 @@ gnnc_status rt_device_rows_reduce(RtExec *x, float *at, int64_t n) {
     st = d->ops->write(d, at, here->p, n_bytes);
 out:
     return st;
+}
+
+gnnc_status rt_device_rows_reduce(RtExec *x, float *at, int64_t n) {
+    RtDevice *d = x->rt->device;
+    if (!d->rows.direct) return reduce_here(x, at, n);
+    gnnc_status st = d->ops->peers_add(d, at, n, d->rows.patience_s);
+    return st == GNNC_OK ? d->ops->peers_join(d) : st;
 }

@@ -26,7 +26,8 @@ gnnc_status rt_device_rows_sum(RtExec *x, const RtTreeSum *t, float *to, const f
  * it; slots in the order in which they began. */
 gnnc_status rt_device_rows_send(RtExec *x, int slot, const RtMessages *m);
 gnnc_status rt_device_rows_arrive(RtExec *x, int slot, const RtMessages *m);
-/* n numbers of each process there become their sum, by the host's all_reduce. */
+/* n numbers of each process there become their sum, by the devices' library where they send to each
+ * other, else by the host's all_reduce. */
 gnnc_status rt_device_rows_reduce(RtExec *x, float *at, int64_t n);
 
 #endif

@@ -271,7 +271,8 @@ static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come,
     w->st = rt_dist_exchange(w->x, "sums over rows", &m);
 }
 
-/* The way of a library: own parts here, what they come to by the host's all_reduce. */
+/* The way of a library: own parts here, what they come to by the host's all_reduce, or the
+ * devices'. */
 static gnnc_status reduce_by_library(Tree *w, float *room, float *to) {
     RtExec *x = w->x;
     const RtDist *o = w->o;

@@ -76,6 +76,7 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(ncclCommGetAsyncError)
     IS(ncclGetErrorString)
     IS(ncclBroadcast)
+    IS(ncclAllReduce)
     IS(ncclGroupStart)
     IS(ncclGroupEnd)
     IS(ncclSend)

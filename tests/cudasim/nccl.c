@@ -5,6 +5,7 @@
  * CUDASIM_NCCL says what goes wrong in this process; N is the number of a transfer, from 0:
  *     init         joining the group
  *     call:N       the call for it
+ *     sum:N        the call for sum N, from 0
  *     remote:N     it never ends, and the library says that another process is gone
  *     stall:N      it never ends, and nobody says why
  *     die:N        the process does, at the call */
@@ -24,7 +25,8 @@ enum { PATH_SIZE = 256, PATIENCE_MS = 60000 };
 struct ncclComm {
     char folder[128];
     int rank, n;
-    long next;          /* transfer */
+    long next; /* transfer */
+    long sums;
     long *sent, *got;   /* [n] messages to and from each rank */
     atomic_int refs;    /* its own, and those of transfers that are queued */
     atomic_bool lost;   /* given up by this rank */
@@ -236,6 +238,83 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t n, ncclDataType_t 
     if (remote) c->problem = ncclRemoteError;
     atomic_fetch_add(&c->refs, 1);
     int failed = cudasim_transfer(stream, to, t->n_bytes, is_ready, transfer, drop, t);
+    return failed ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+/* ---- sums -------- */
+static void sum_path(char *path, const Transfer *t, int from, int to) {
+    snprintf(path, PATH_SIZE, "%s/sum%ld.%d.%d", t->comm->folder, t->number, from, to);
+}
+
+static bool goes_at_once(void *closure) {
+    (void)closure;
+    return true;
+}
+
+static void send_terms(void *closure) {
+    const Transfer *t = closure;
+    char path[PATH_SIZE];
+    for (int r = 0; r < t->comm->n && !t->comm->lost; r++) {
+        sum_path(path, t, t->comm->rank, r);
+        if (r != t->comm->rank && !put_file(path, t->at, t->n_bytes))
+            cudasim_fail("what NCCL sends cannot be written");
+    }
+}
+
+static bool terms_are_there(void *closure) {
+    const Transfer *t = closure;
+    char path[PATH_SIZE];
+    if (t->comm->lost) return true;
+    for (int r = 0; r < t->comm->n; r++) {
+        sum_path(path, t, r, t->comm->rank);
+        if (r != t->comm->rank && !is_there(path)) return false;
+    }
+    return !t->never;
+}
+
+/* That of rank 0, then from the last one on: an order that no tree of parts has, alike at all
+ * ranks. */
+static void add_terms(void *closure) {
+    const Transfer *t = closure;
+    const ncclComm_t c = t->comm;
+    const size_t n = t->n_bytes / sizeof(float);
+    float *own = t->at, *sum = calloc(n + 1, sizeof *sum), *term = calloc(n + 1, sizeof *term);
+    char path[PATH_SIZE];
+    if (!sum || !term) cudasim_fail("no memory for a sum by NCCL");
+    for (int k = 0; k < c->n && !c->lost; k++) {
+        const int r = (c->n - k) % c->n;
+        sum_path(path, t, r, c->rank);
+        if (r != c->rank && !take_file(path, term, t->n_bytes))
+            cudasim_fail("ranks call NCCL for different numbers of bytes");
+        if (r != c->rank) unlink(path);
+        for (size_t i = 0; i < n; i++) sum[i] += r == c->rank ? own[i] : term[i];
+    }
+    if (!c->lost) memcpy(own, sum, t->n_bytes);
+    free(sum);
+    free(term);
+}
+
+/* One half of a sum: it sends this rank's terms, or adds up all. */
+static int queue_half(ncclComm_t c, Transfer of, cudaStream_t stream, bool adds) {
+    Transfer *t = malloc(sizeof *t);
+    if (!t) return 1;
+    *t = of;
+    atomic_fetch_add(&c->refs, 1);
+    return cudasim_transfer(stream, t->at, t->n_bytes, adds ? terms_are_there : goes_at_once,
+                            adds ? add_terms : send_terms, drop, t);
+}
+
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t c, cudaStream_t stream) {
+    long number = c->next++;
+    if (from != to || type != ncclFloat || op != ncclSum) return ncclInvalidArgument;
+    if (is_told("die", number)) raise(SIGKILL);
+    if (is_told("call", number) || is_told("sum", c->sums++)) return ncclSystemError;
+    Transfer t = {.comm = c, .number = number, .at = to, .n_bytes = n * sizeof(float)};
+    bool remote = is_told("remote", number);
+    t.never = remote || is_told("stall", number);
+    if (remote) c->problem = ncclRemoteError;
+    bool failed = queue_half(c, t, stream, false) || queue_half(c, t, stream, true);
     return failed ? ncclUnhandledCudaError : ncclSuccess;
 }
 

@@ -181,16 +181,22 @@ def programs(tmp):
     check("the same", bytes_of("1.npy") == bytes_of("3.npy"))
     r = ranks(2, "--epochs", "2", "--checkpoint", "mpi.host", "--sums", "host")
     check("the host sends", r.returncode == 0 and "rows:" not in r.stdout and bytes_of("mpi.host") == bytes_of("mpi.1"), r.stdout)
-    r = ranks(2, "--epochs", "2", "--checkpoint", "none", "--reduce", "fast")
-    check("sums by MPI", r.returncode == 0 and "sums by MPI counted as the least" in r.stdout, r.stdout)
+    fast = {}
+    for n, *sums in (2,), (3,), (3, "--sums", "host"):  # of two terms one order is like the other
+        r = ranks(n, "--epochs", "2", "--checkpoint", f"fast.{n}", "--reduce", "fast", *sums)
+        fast[n, bool(sums)] = r.returncode == 0 and bytes_of(f"fast.{n}")
+        check(f"{n} of MPI: fast sums {sums}", r.returncode == 0 and "sums by a library counted as the least" in r.stdout, r.stdout)
+    check("NCCL has an order of its own", fast[2, False] and fast[3, False] and fast[3, False] != fast[3, True])
     for rank, how, says in ((0, "init", "nccl: the processes' group: unhandled system error"),
                             (1, "call:30", "nccl: a transfer between GPUs: unhandled system error"),
                             (0, "remote:40", "nccl: what other processes' GPUs send: remote process exited"),
                             (1, "stall:40", "nccl: what other processes' GPUs send(: remote process exited| did not come within 6 s)"),
+                            (0, "sum:3", "nccl: a sum of GPUs: unhandled system error"),
                             (1, "die:40", None)):
         start = ("sh", "-c", f'[ $OMPI_COMM_WORLD_RANK = {rank} ] && export CUDASIM_NCCL={how}; exec "$0" "$@"')
         begin = time.monotonic()
-        r = ranks(2, "--epochs", "2", "--checkpoint", "none", "--patience", "6" if how.startswith("stall") else "60", start=start)
+        r = ranks(2, "--epochs", "2", "--checkpoint", "none", "--patience", "6" if how.startswith("stall") else "60",
+                  *(("--reduce", "fast") if how.startswith("sum") else ()), start=start)
         said = [line for line in r.stdout.splitlines() if "error: " in line]
         check(f"rank {rank}, {how}: one line", r.returncode not in (0, 124) and
               (len(said) == 1 and re.search(says, said[0]) if says else not said), r.stdout)
