@@ -16,12 +16,14 @@
  * nothing more.
  *
  * Rows that several steps read are brought once, before the first of them.  What outlives the phase
- * is had by all at its end.  Rows keep their numbers, so one process has nothing to exchange, and
+ * is had by all at its end; of what @load computes from the data each process then has what the
+ * steps of other phases read.  Rows keep their numbers, so one process has nothing to exchange, and
  * there the plan does what it did without. */
 #include <string.h>
 
 #include "codegen/plan_passes/plan_order.h"
 #include "codegen/plan_passes/plan_pass.h"
+#include "codegen/plan_passes/plan_reads.h"
 #include "ir/text.h"
 #include "passes/rewrite.h"
 
@@ -37,20 +39,6 @@ bool plan_map_keeps_owner(const Map *m) {
 }
 
 /* ---- which rows an index is of -------------------------------------------------------------- */
-/* Which rows an index refers to. */
-typedef struct {
-    bool is_known;
-    Space *space; /* whose rows it is; NULL: it is a position among the segments of `segments_of` */
-    const Map *segments_of;
-    PHalo halo; /* n = 0: a row that the process owns */
-} RowStep;
-
-/* A read of some rows of a buffer. */
-typedef struct {
-    int buf;
-    RowStep at;
-} RowRead;
-
 /* A walk over a kernel that finds which rows it reads. */
 typedef struct {
     Arena *a;
@@ -59,7 +47,8 @@ typedef struct {
     const StepAccesses *touch;
     Space *rows;
     RowStep *reg, *local; /* by register; by local array */
-    VEC(RowRead) reads;
+    RowReads reads, index_reads;
+    IntList used; /* index arrays whose numbers are used for more than finding rows */
 } AccessWalk;
 
 /* The rows of a space that the process owns. */
@@ -124,10 +113,31 @@ static RowStep target_rows(const AccessWalk *w, const LBuf *b, RowStep at) {
 }
 
 /* Records a read, once. */
-static void record_read(AccessWalk *w, int buf, RowStep at) {
-    for (int i = 0; i < w->reads.n; i++)
-        if (w->reads.v[i].buf == buf && same_rows(&w->reads.v[i].at, &at)) return;
-    vec_push(w->a, &w->reads, ((RowRead){buf, at}));
+static void record_read(AccessWalk *w, RowReads *to, int buf, RowStep at) {
+    for (int i = 0; i < to->n; i++)
+        if (to->v[i].buf == buf && same_rows(&to->v[i].at, &at)) return;
+    vec_push(w->a, to, ((RowRead){buf, at}));
+}
+
+/* Whether the statement only finds rows by its i-th register, or tells whether there is one. */
+static bool only_finds_rows(const LStmt *s, int i) {
+    if (s->kind == L_LOAD) return i == 0;
+    if (s->kind == L_FOR) return s->range == LR_SEGMENT;
+    if (s->kind == L_STORE) return s->buf->kind == LB_LOCAL && i == s->buf->rank;
+    if (s->kind != L_LET) return false;
+    if (s->fn == L_FN_OP) return s->op == OP_CAST;
+    const LStmt *than = s->n_arg == 2 ? s->arg[1]->def : NULL;
+    bool of_size = than && than->kind == L_LET && (than->fn == L_FN_CONST || than->fn == L_FN_SIZE);
+    return (s->fn == L_FN_IGE || s->fn == L_FN_ILT) && i == 0 && of_size;
+}
+
+/* Records the index arrays whose numbers the statement uses in another way. */
+static void record_uses(AccessWalk *w, const LStmt *s) {
+    for (int i = 0; loop_operand(s, i); i++) {
+        const RowStep *p = &w->reg[(*loop_operand(s, i))->id];
+        if (p->is_known && p->halo.n_via && !only_finds_rows(s, i))
+            vec_push(w->a, &w->used, p->halo.via[p->halo.n_via - 1]);
+    }
 }
 
 /* Which rows the loaded register is an index of; records what is read. A flat loop over all
@@ -137,11 +147,12 @@ static RowStep load_rows(AccessWalk *w, const LStmt *s) {
     RowStep at = b->rank ? w->reg[s->idx[0]->id] : (RowStep){0};
     if (b->kind == LB_LOCAL) return b->rank ? (RowStep){0} : w->local[b->id];
     bool index = b->kind == LB_MAP_IDX || b->kind == LB_MAP_PERM;
+    if (index || b->kind == LB_GLOBAL_IDS) record_read(w, &w->index_reads, w->s->bufs[b->id], at);
     if (index) return at.is_known ? target_rows(w, b, at) : (RowStep){0};
     if (b->kind != LB_VALUE) return (RowStep){0};
     /* A flat loop goes over the elements of its rows. */
     if (!at.is_known && w->touch->at[b->id] == AT_ROW) at = owned_row(w->rows);
-    record_read(w, w->s->bufs[b->id], at);
+    record_read(w, &w->reads, w->s->bufs[b->id], at);
     return (RowStep){0};
 }
 
@@ -160,6 +171,7 @@ static void store_local(AccessWalk *w, const LStmt *s, bool *again) {
  * the local has been stored before. */
 static void walk_list(AccessWalk *w, const LStmt *s, bool *again) {
     for (; s; s = s->next) {
+        record_uses(w, s);
         if (s->kind == L_FOR) {
             bool rows =
                 (s->range == LR_CHUNK && s->ptr) ||
@@ -177,8 +189,7 @@ static void walk_list(AccessWalk *w, const LStmt *s, bool *again) {
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
-/* The partitioned space that the buffer has a row for, or NULL. */
-static Space *buffer_rows(const PBuf *b) {
+Space *plan_buffer_rows(const PBuf *b) {
     const Type *t = &b->type;
     bool rows = t->rank > 0 && t->layout == LAYOUT_DENSE;
     return rows && plan_is_partitioned_space(t->dim[0]) ? t->dim[0] : NULL;
@@ -202,7 +213,7 @@ Space *plan_kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
     }
     for (int i = 0; i < s->n_bufs; i++) {
         if (!t->written[i]) continue;
-        Space *rows = buffer_rows(p->bufs.v[s->bufs[i]]);
+        Space *rows = plan_buffer_rows(p->bufs.v[s->bufs[i]]);
         return rows && expr_eq(rows->size, t->rows) ? rows : NULL;
     }
     return NULL;
@@ -211,7 +222,7 @@ Space *plan_kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
 /* The space whose rows a matrix product has, so that each process can do its own; NULL: every
  * process makes the whole product. */
 static Space *product_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
-    return t->rows ? buffer_rows(p->bufs.v[s->bufs[s->gemm.long_k ? 0 : 2]]) : NULL;
+    return t->rows ? plan_buffer_rows(p->bufs.v[s->bufs[s->gemm.long_k ? 0 : 2]]) : NULL;
 }
 
 /* Which rows a step computes and reads. */
@@ -221,7 +232,9 @@ typedef struct {
     bool adds;        /* .. to which all of it is added: no maximum */
     bool all_reduced; /* a product over rows of `rows`: what it writes is had by all */
     StepAccesses touch;
-    VEC(RowRead) reads;
+    RowReads reads;
+    RowReads index_reads; /* of index arrays, and of the row keys of random numbers */
+    IntList used;         /* as in AccessWalk */
 } ReadStep;
 
 /* Whether all accumulations among the statements are sums, whose partial results processes can add.
@@ -242,7 +255,9 @@ static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to
     w.reg = NEWN(a, RowStep, (size_t)s->kernel->n_regs + 1);
     w.local = NEWN(a, RowStep, (size_t)s->kernel->locals.n + 1);
     walk_list(&w, s->kernel->body, NEWN(a, bool, (size_t)s->kernel->locals.n + 1));
-    for (int i = 0; i < w.reads.n; i++) vec_push(a, &to->reads, w.reads.v[i]);
+    to->reads = w.reads;
+    to->index_reads = w.index_reads;
+    to->used = w.used;
 }
 
 /* Finds which rows a matrix product computes, and which it reads. */
@@ -279,6 +294,11 @@ static ReadStep analyze_step(Arena *a, const Plan *p, const PStep *s) {
     return to;
 }
 
+StepReads plan_step_reads(Arena *a, const Plan *p, const PStep *s) {
+    ReadStep of = analyze_step(a, p, s);
+    return (StepReads){of.rows, of.reads, of.index_reads, of.used};
+}
+
 /* ---- what is where -------------------------------------------------------------------------- */
 /* Which rows of a buffer a process has. */
 typedef struct {
@@ -289,6 +309,12 @@ typedef struct {
     PHaloList halos;  /* rows of others that were brought */
 } Placement;
 
+/* What the steps of a phase read, before exchanges are placed in it. */
+typedef struct {
+    int n; /* steps; 0: processes do not share the phase's rows */
+    const ReadStep *step;
+} PhaseReads;
+
 /* The state of placing exchanges in a phase. */
 typedef struct {
     PassCtx *pc;
@@ -296,9 +322,11 @@ typedef struct {
     Plan *p;
     PPhase *ph;
     const ReadStep *steps;
-    Placement *placement;   /* by buffer */
-    Placement **at_loop;    /* .. by an iteration of a loop, by its PS_LOOP */
-    const bool *owner_only; /* by buffer, from find_owner_only_state() */
+    Placement *placement;     /* by buffer */
+    Placement **at_loop;      /* .. by an iteration of a loop, by its PS_LOOP */
+    const PhaseReads *phases; /* of all phases of the plan */
+    Placement *loaded;        /* by buffer: what @load has left of it */
+    const bool *owner_only;   /* by buffer, from find_owner_only_state() */
     VEC(PStep *) out;
     int n_exchanges;
 } Placer;
@@ -326,6 +354,14 @@ static bool step_writes(const ReadStep *s, const PStep *step, int buf) {
     return false;
 }
 
+/* Adds to *h what the read needs beyond it. */
+static void add_wanted(Arena *a, Placement *h, const RowRead *r) {
+    RowNeeds n = needed_rows(h, r);
+    if (n == NEEDS_ALL) h->complete = true;
+    if (n == NEEDS_SOME && !plan_has_halo(&h->halos, &r->at.halo))
+        vec_push(a, &h->halos, r->at.halo);
+}
+
 /* All rows of the buffer that steps from position `at` on read, before it is written again: one
  * exchange brings all of them. */
 static Placement wanted_rows(const Placer *x, int at, int buf) {
@@ -335,11 +371,7 @@ static Placement wanted_rows(const Placer *x, int at, int buf) {
         if (i > at && (s->kind == PS_LOOP || s->kind == PS_END)) break;
         for (int k = 0; k < x->steps[i].reads.n; k++) {
             const RowRead *r = &x->steps[i].reads.v[k];
-            if (r->buf != buf) continue;
-            RowNeeds n = needed_rows(&h, r);
-            if (n == NEEDS_ALL) h.complete = true;
-            if (n == NEEDS_SOME && !plan_has_halo(&h.halos, &r->at.halo))
-                vec_push(x->a, &h.halos, r->at.halo);
+            if (r->buf == buf) add_wanted(x->a, &h, r);
         }
         if (step_writes(&x->steps[i], s, buf)) break;
     }
@@ -505,15 +537,40 @@ static void place_step(Placer *x, int i) {
     vec_push(x->a, &x->out, s);
 }
 
-/* Appends exchanges at the end of the phase, so that every process has all rows of the buffers that
- * outlive it. */
+/* Whether the buffer has what @load computes, for steps of other phases alone. */
+static bool is_loaded(const Plan *p, int buf) {
+    const PBuf *b = p->bufs.v[buf];
+    return b->kind == PB_SAVED && b->phase >= 0 && b->use.role == OUT_VALUE &&
+           p->phases.v[b->phase]->func->phase == PHASE_LOAD;
+}
+
+/* All rows of a buffer that steps of other phases read. */
+static Placement wanted_later(const Placer *x, int buf) {
+    Placement h = x->placement[buf];
+    for (int i = 0; i < x->p->phases.n; i++) {
+        if (x->p->phases.v[i] == x->ph) continue;
+        for (int k = 0; k < x->phases[i].n; k++)
+            for (int j = 0; j < x->phases[i].step[k].reads.n; j++)
+                if (x->phases[i].step[k].reads.v[j].buf == buf)
+                    add_wanted(x->a, &h, &x->phases[i].step[k].reads.v[j]);
+    }
+    return h;
+}
+
+/* Appends exchanges at the end of the phase, so that every process has the rows of the buffers that
+ * outlive it: all of them, or, of what @load computes, those that later phases read. */
 static void exchange_at_end(Placer *x) {
     for (int b = 0; b < x->p->bufs.n && x->ph->steps.n; b++) {
         Placement *h = &x->placement[b];
         if (!h->partition || h->complete || x->p->bufs.v[b]->kind == PB_TEMP) continue;
         Placement want = *h;
-        want.complete = true;
-        add_exchange(x, b, want, x->ph->steps.v[x->ph->steps.n - 1], NULL);
+        if (is_loaded(x->p, b) && !h->partials)
+            want = wanted_later(x, b);
+        else
+            want.complete = true;
+        if (want.complete || want.halos.n > h->halos.n)
+            add_exchange(x, b, want, x->ph->steps.v[x->ph->steps.n - 1], NULL);
+        if (is_loaded(x->p, b) && !want.complete) x->loaded[b] = *h;
     }
 }
 
@@ -561,36 +618,59 @@ static bool *find_owner_only_state(Arena *a, const Plan *p) {
     return owner_only;
 }
 
-/* Places the exchanges of a phase; returns how many. owner_only [buffers]: state of which a process
+/* Places the exchanges of phase i; returns how many. phases: what the steps of all read; loaded
+ * [buffers]: what @load has left, which comes first; owner_only [buffers]: state of which a process
  * reads no rows but its own, so that it is sent only to the process that saves it. */
-static int place_phase(PassCtx *pc, Plan *p, PPhase *ph, const bool *owner_only) {
+static int place_phase(PassCtx *pc, Plan *p, int i, const PhaseReads *phases, Placement *loaded,
+                       const bool *owner_only) {
     Arena *a = pc->a;
-    ReadStep *step = analyze_steps(a, p, ph);
-    Placer x = {.pc = pc, .a = a, .p = p, .ph = ph, .steps = step, .owner_only = owner_only};
+    PPhase *ph = p->phases.v[i];
+    Placer x = {.pc = pc,
+                .a = a,
+                .p = p,
+                .ph = ph,
+                .steps = phases[i].step,
+                .phases = phases,
+                .loaded = loaded,
+                .owner_only = owner_only};
     x.placement = NEWN(a, Placement, (size_t)p->bufs.n + 1);
+    memcpy(x.placement, loaded, (size_t)p->bufs.n * sizeof *loaded);
     x.at_loop = NEWN(a, Placement *, (size_t)ph->steps.n + 1);
-    for (int i = 0; i < ph->steps.n; i++) place_step(&x, i);
+    for (int k = 0; k < ph->steps.n; k++) place_step(&x, k);
     exchange_at_end(&x);
     match_loops(&x);
     ph->steps.n = 0;
-    for (int i = 0; i < x.out.n; i++) vec_push(a, &ph->steps, x.out.v[i]);
+    for (int k = 0; k < x.out.n; k++) vec_push(a, &ph->steps, x.out.v[k]);
     return x.n_exchanges;
 }
 
-/* Whether processes share the rows of the phase. A phase that explains one row runs in one process.
- */
-static bool is_partitioned_phase(const Plan *p, const PPhase *ph) {
+/* A phase that explains one row runs in one process. */
+bool plan_shares_rows(const Plan *p, const PPhase *ph) {
     return ph->func->phase != PHASE_EXPLAIN && !plan_runs_on_batches(p, ph);
 }
 
+/* Finds what the steps of each phase read whose rows processes share. */
+static PhaseReads *analyze_phases(Arena *a, const Plan *p) {
+    PhaseReads *of = NEWN(a, PhaseReads, (size_t)p->phases.n + 1);
+    for (int i = 0; i < p->phases.n; i++)
+        if (plan_shares_rows(p, p->phases.v[i]))
+            of[i] = (PhaseReads){p->phases.v[i]->steps.n, analyze_steps(a, p, p->phases.v[i])};
+    return of;
+}
+
 /* Runs the pass: finds which rows of each step a process computes, and inserts exchanges of the
- * rows of other processes that it reads. */
+ * rows of other processes that it reads; in @load first, as other phases read what it leaves. */
 static bool run_place_exchanges(PassCtx *pc, Plan *p) {
-    const bool *owner_only = p->partitioned ? find_owner_only_state(pc->a, p) : NULL;
-    for (int i = 0; i < p->phases.n && p->partitioned; i++) {
-        PPhase *ph = p->phases.v[i];
-        if (!is_partitioned_phase(p, ph)) continue;
-        int n = place_phase(pc, p, ph, owner_only);
+    if (!p->partitioned) return true;
+    const bool *owner_only = find_owner_only_state(pc->a, p);
+    const PhaseReads *phases = analyze_phases(pc->a, p);
+    Placement *loaded = NEWN(pc->a, Placement, (size_t)p->bufs.n + 1);
+    for (int i = 0; i < 2 * p->phases.n; i++) {
+        const int at = i % p->phases.n;
+        const PPhase *ph = p->phases.v[at];
+        const bool is_first = ph->func->phase == PHASE_LOAD;
+        if (is_first != (i < p->phases.n) || !plan_shares_rows(p, ph)) continue;
+        int n = place_phase(pc, p, at, phases, loaded, owner_only);
         pass_remark(pc, ph->func->span, "place-exchanges", "@%s: %d exchanges between processes",
                     ph->name, n);
     }
