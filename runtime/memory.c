@@ -15,7 +15,6 @@
 #include "runtime/device/device_maps.h"
 #include "runtime/batch/batch_sizes.h"
 #include "runtime/data/io.h"
-#include "runtime/pack.h"
 
 static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
@@ -32,83 +31,9 @@ static bool has_permanent_memory(const RtExec *x, int b) {
            !rt_memory_is_temp(p, b);
 }
 
-static bool is_of_batches(const rt_program *p, int phase) {
-    return phase >= 0 && p->phases[phase].batches;
-}
-
 static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {
     if (rt_memory_is_temp(p, b)) return &m->unpacked_bytes;
     return p->bufs[b].kind == RT_BUF_VAR ? &m->parameter_bytes : &m->saved_bytes;
-}
-
-/* ---- the arena -------------------------------------------------------------- */
-typedef struct {
-    RtPackItem *item;
-    int *buf, *order, *live; /* buf: of each item */
-    int n;
-} Packing;
-
-/* Allocates the tables for packing as many items as the program has buffers; `pool` owns them. */
-static gnnc_status packing_new(RtExec *x, RtPool *pool, Packing *k) {
-    size_t n = (size_t)x->program->n_bufs;
-    *k = (Packing){RT_NEWN(pool, RtPackItem, n), RT_NEWN(pool, int, n), RT_NEWN(pool, int, n),
-                   RT_NEWN(pool, int, n), 0};
-    if (k->item && k->buf && k->order && k->live) return GNNC_OK;
-    return rt_fail_nomem(&x->rt->err, "memory plan");
-}
-
-/* What a loop over blocks touches is there for all of it. */
-static void live_in_blocks(const rt_phase *ph, RtPackItem *it) {
-    for (int i = 0; i < ph->n_blocks; i++)
-        rt_pack_span(it, ph->blocks[i].first, ph->blocks[i].last);
-}
-
-/* Places the temporaries of a phase in an arena by their lifetimes: offset[b] of each buffer b, and
- * the bytes of all. What a phase gives as output lives through all of its steps. */
-static gnnc_status pack_phase(RtExec *x, size_t *offset, Packing *k, int phase, size_t *n_bytes) {
-    const rt_program *p = x->program;
-    k->n = 0;
-    for (int b = 0; b < p->n_bufs; b++) {
-        if (!rt_memory_is_temp(p, b) || p->bufs[b].phase != phase) continue;
-        bool whole = p->bufs[b].kind != RT_BUF_TEMP;
-        RtPackItem it = {.first = whole ? 0 : p->bufs[b].first,
-                         .last = whole ? p->phases[phase].n_steps : p->bufs[b].last,
-                         .loop = whole || x->rt->device ? 0 : p->bufs[b].block + 1,
-                         .first_in = p->bufs[b].first,
-                         .last_in = p->bufs[b].last};
-        gnnc_status st = rt_blocks_bytes(x, b, &it.n_bytes);
-        if (st != GNNC_OK) return st;
-        if (!x->rt->device) live_in_blocks(&p->phases[phase], &it);
-        k->buf[k->n] = b;
-        k->item[k->n++] = it;
-    }
-    *n_bytes = rt_pack(k->item, k->n, k->order, k->live);
-    for (int i = 0; i < k->n; i++) offset[k->buf[i]] = k->item[i].offset;
-    return GNNC_OK;
-}
-
-/* Places the temporaries of all phases that run over all of the data. They share one arena, as
- * large as the largest phase needs. */
-static gnnc_status pack_all(RtExec *x, RtMemory *m) {
-    RtPool pool;
-    Packing k;
-    rt_pool_init(&pool, &x->rt->pool.from);
-    m->need.arena_bytes = 0;
-    gnnc_status st = packing_new(x, &pool, &k);
-    for (int i = 0; st == GNNC_OK && i < x->program->n_phases; i++) {
-        size_t n = 0;
-        if (is_of_batches(x->program, i)) continue;
-        st = pack_phase(x, m->offset, &k, i, &n);
-        if (st == GNNC_OK && n > m->need.arena_bytes) m->need.arena_bytes = n;
-    }
-    rt_pool_free(&pool);
-    return st;
-}
-
-gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, size_t *n_bytes) {
-    Packing k;
-    gnnc_status st = packing_new(x, pool, &k);
-    return st == GNNC_OK ? pack_phase(x, offset, &k, phase, n_bytes) : st;
 }
 
 /* ---- mini-batches -------- */
@@ -161,7 +86,7 @@ static gnnc_status batches_need(RtExec *x, RtMemory *m) {
     gnnc_status st = GNNC_OK;
     rt_pool_init(&pool, &x->rt->pool.from);
     for (int i = 0; i < x->program->n_phases && st == GNNC_OK; i++)
-        if (is_of_batches(x->program, i) && x->program->phases[i].kind != RT_PHASE_EMBED)
+        if (rt_memory_is_of_batches(x->program, i) && x->program->phases[i].kind != RT_PHASE_EMBED)
             st = add_minibatch_memory(x, m, i, &pool);
     rt_pool_free(&pool);
     return st;
@@ -211,8 +136,9 @@ size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n) {
 static size_t library_need(RtExec *x) {
     size_t most = 0;
     for (int i = 0; i < x->program->n_phases; i++) {
-        size_t n =
-            is_of_batches(x->program, i) ? 0 : rt_memory_library(x, &x->program->phases[i], x->n);
+        size_t n = rt_memory_is_of_batches(x->program, i)
+                       ? 0
+                       : rt_memory_library(x, &x->program->phases[i], x->n);
         if (n > most) most = n;
     }
     return most;
@@ -231,7 +157,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
             rt_memory_is_borrowed(x, b))
             continue;
         bool temp = rt_memory_is_temp(x->program, b);
-        if (temp && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
+        if (temp && rt_memory_is_of_batches(x->program, x->program->bufs[b].phase)) continue;
         if (k == RT_BUF_DATA)
             m->need.data_bytes += rt_bind_is_mapped(x, b) ? n : 0;
         else
@@ -258,7 +184,7 @@ static gnnc_status plan(RtExec *x, RtMemory *m, size_t limit) {
     if (!m->offset || !m->have_bytes) return rt_fail_nomem(&x->rt->err, "memory plan");
     gnnc_status st;
     TRY(st, measure(x, m));
-    TRY(st, pack_all(x, m));
+    TRY(st, rt_memory_pack_as(x, rt_blocks_bytes, m->offset, &m->need.arena_bytes));
     TRY(st, batches_need(x, m));
     st = check_limit(x, &m->need, limit);
 out:

@@ -34,9 +34,17 @@ bool rt_memory_passes(const rt_program *p, int b);
 bool rt_memory_is_borrowed(const RtExec *x, int b);
 /* .. or is it working memory of a phase? */
 bool rt_memory_is_temp(const rt_program *p, int b);
+/* Does the phase run over batches?  -1: there is none. */
+static inline bool rt_memory_is_of_batches(const rt_program *p, int phase) {
+    return phase >= 0 && p->phases[phase].batches;
+}
 /* Places the temporaries of one phase by the sizes x->n: offsets by buffer, and the bytes of all.
  * Tables come from `pool`. */
 gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, size_t *n_bytes);
+/* The same of all phases that run over all of the data, where `bytes` says how large a buffer is.
+ */
+typedef gnnc_status RtBytesOf(RtExec *x, int b, size_t *n_bytes);
+gnnc_status rt_memory_pack_as(RtExec *x, RtBytesOf *bytes, size_t *offset, size_t *n_bytes);
 /* Working memory that the library calls of a phase want with sizes n. */
 size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n);
 /* Before index arrays are built: refuses (GNNC_E_LIMIT) what surely does not fit. */
