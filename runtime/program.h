@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 43,
+    RT_PROGRAM_VERSION = 44,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -138,6 +138,11 @@ typedef struct {
     unsigned whole; /* DATA that batches read, too, and MAP of a column: bit i, phase i reads it of
                        the whole data */
     int hops; /* OUTPUT of a program that serves rows: between them and what they are made of */
+    /* Of processes that share rows, each on a device: 1 + the space of whose rows the device has
+     * the own ones (or their segments) and those of others that it reads; 0: all.  local: MAP, its
+     * numbers are those of rows that are held so (runtime/device/device_held.h). */
+    int own;
+    bool local;
 } rt_buf;
 
 struct RtExec;

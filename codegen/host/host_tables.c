@@ -276,6 +276,8 @@ static void emit_buf(Host *h, int buf) {
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
     if (h->in_batches[buf]) host_puts(h, ", .in_batches = true");
+    if (b->own) host_printf(h, ", .own = 1 + %s", h->space[b->own->id]);
+    if (b->local) host_puts(h, ", .local = true");
     unsigned whole = may_be_pulled(h, buf) ? read_whole(h, b) : 0;
     if (whole) host_printf(h, ", .whole = 0x%x", whole);
     emit_use(h, b);

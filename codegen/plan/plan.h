@@ -28,6 +28,11 @@ typedef struct {
     int stream;             /* PB_KEY: number of the random stream */
     int phase, first, last; /* PB_TEMP: its phase, and the first and last step there that use it */
     int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
+    /* Where processes share rows, each on a device: of which space it has a process's own rows (or
+     * their segments) and those of others that the process reads; NULL: all.  local: it is an index
+     * array whose numbers are those of rows that are held so.  (codegen/plan_passes/plan_hold.c) */
+    Space *own;
+    bool local;
     const char *io_name; /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR; of a copy in the order of
                             a map (plan_permute.c) that, and the map */
     OutputUse

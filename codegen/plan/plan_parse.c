@@ -123,8 +123,8 @@ static bool is_word(const PlanReader *r, const char *word) {
     return r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, word);
 }
 
-/* Reads in which steps a temporary is live, whether it holds one block of rows, and the type of its
- * value. */
+/* Reads in which steps a temporary is live, whether it holds one block of rows, which rows a device
+ * holds of it, and the type of its value. */
 static bool parse_lifetime_and_type(PlanReader *r, PBuf *b) {
     if (parse_accept_word(&r->p, "in") && !parse_phase_name(r, &b->phase)) return false;
     bool is_written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
@@ -135,6 +135,8 @@ static bool parse_lifetime_and_type(PlanReader *r, PBuf *b) {
             return parse_expected(&r->p, "'a block', of a temporary");
         b->block = 0; /* plan_parse_match() finds which */
     }
+    if (parse_accept_word(&r->p, "own") && !parse_space(&r->p, &b->own)) return false;
+    b->local = parse_accept_word(&r->p, "local");
     return !parse_accept_word(&r->p, "holds") || parse_type(&r->p, &b->type);
 }
 

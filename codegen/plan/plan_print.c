@@ -54,6 +54,11 @@ static void print_buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     if (buf->kind == PB_TEMP && p->flags & PLAN_LIVES)
         sb_printf(b, " steps %d..%d", buf->first, buf->last);
     if (buf->block >= 0) sb_puts(b, " a block");
+    if (buf->own) {
+        sb_puts(b, " own ");
+        ir_name_print(b, buf->own->name);
+    }
+    if (buf->local) sb_puts(b, " local");
     if (buf->type.rank || buf->type.layout != LAYOUT_DENSE) {
         sb_puts(b, " holds ");
         type_print(b, &buf->type);

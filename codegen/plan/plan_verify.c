@@ -5,6 +5,7 @@
 
 #include "codegen/plan/plan.h"
 #include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_reads.h"
 
 /* What a buffer holds. */
 typedef struct {
@@ -672,6 +673,17 @@ static bool check_phase(Check *c) {
     return !(c->p->flags & PLAN_STEPS) || check_results(c);
 }
 
+/* Checks that what a device holds of buffers is what steps read. Scheduled kernels are not looked
+ * into. */
+static bool check_held(Ctx *ctx, const Plan *p) {
+    const PBuf *wrong = NULL;
+    if (!(p->flags & PLAN_STEPS) || p->scheduled_for || plan_is_held_rightly(ctx->a, p, &wrong))
+        return true;
+    diag_add(ctx, DIAG_E0542, (Span){0}, "%s: these are not the rows that a device must hold",
+             wrong->name);
+    return false;
+}
+
 /* Checks the plan: each step's buffers fit it and hold what it reads. False after diagnostics. */
 bool plan_verify(Ctx *ctx, const Plan *p) {
     Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p) && plan_verify_fusions(ctx, p)};
@@ -686,5 +698,5 @@ bool plan_verify(Ctx *ctx, const Plan *p) {
         }
         if (c.ok) check_phase(&c);
     }
-    return c.ok;
+    return c.ok && check_held(ctx, p);
 }

@@ -91,7 +91,7 @@ static bool has_dumps(const Module *m) {
 static const char *passes_of(const Plan *p) {
     if (p->partitioned)
         return p->device ? "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
-                           "overlap-exchanges,lifetimes,sync-removal"
+                           "overlap-exchanges,hold-rows,lifetimes,sync-removal"
                          : "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
                            "overlap-exchanges,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;

@@ -1,6 +1,7 @@
 /* Two copies of a program's buffers, and which is newer.  See device.h. */
 #include "device.h"
 
+#include "device_held.h"
 #include "device_spmm.h"
 
 #include <string.h>
@@ -145,7 +146,9 @@ static gnnc_status upload_inputs(RtDevice *d) {
 /* Uploads buffer b if the host has changed it since the last upload. */
 static gnnc_status upload_if_newer(RtDevice *d, int b) {
     if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) return GNNC_OK;
-    gnnc_status st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+    gnnc_status st = rt_held_part(d->x, b)
+                         ? rt_held_upload(d->x, b)
+                         : d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
     if (st == GNNC_OK) d->newer[b] = RT_SAME;
     return st;
 }
@@ -186,7 +189,9 @@ static gnnc_status download_scalars(RtDevice *d) {
 gnnc_status rt_device_download(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
-    gnnc_status st = d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
+    gnnc_status st = rt_held_part(d->x, b)
+                         ? rt_held_download(d->x, b)
+                         : d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
     if (st == GNNC_OK) d->newer[b] = RT_SAME;
     return st;
 }
@@ -214,9 +219,10 @@ static void *own_place(const RtDevice *d, int b) {
 /* Gives buffer b the next place in the block of memory that is being laid out: its offset and size.
  */
 static gnnc_status put(Layout *l, int b) {
-    size_t n, align = l->d->ops->align;
-    gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
-    l->d->at.n_bytes[b] = n;
+    size_t n, before, align = l->d->ops->align;
+    gnnc_status st = rt_buf_bytes(l->d->x, b, &l->d->at.n_bytes[b]);
+    if (st == GNNC_OK) st = rt_held_bytes(l->d->x, b, &n, &before);
+    if (st != GNNC_OK) return st;
     l->d->at.buf[b] = (void *)l->at;      /* an offset until the block exists */
     l->at += (n + align) / align * align; /* at least one unit: an address of its own */
     return st;
@@ -269,20 +275,34 @@ static gnnc_status lay_out(Layout *l) {
     return GNNC_OK;
 }
 
-/* Sets the device address of each buffer and uploads the table of addresses. An offset in the
- * arena is the host's: alignments are the same. */
+/* The address of a buffer whose rows that are held begin at `at`. */
+static gnnc_status address(RtDevice *d, int b, char *at) {
+    size_t n, before;
+    gnnc_status st = rt_held_bytes(d->x, b, &n, &before);
+    if (st == GNNC_OK) d->at.buf[b] = (void *)((uintptr_t)at - before);
+    return st;
+}
+
+/* Where a temporary lies in the arena: as on the host, as alignments are the same, unless parts of
+ * buffers are held. */
+static size_t in_arena_at(const Layout *l, int b) {
+    const RtDevice *d = l->d;
+    return d->held ? d->packed[b] : (size_t)((char *)d->x->buf[b] - (char *)l->m->arena);
+}
+
+/* Sets the device address of each buffer and uploads the table of addresses. */
 static gnnc_status assign_addresses(Layout *l) {
     RtDevice *d = l->d;
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (in_arena(l, b)) {
-            d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
-            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
+            st = address(d, b, (char *)d->arena + in_arena_at(l, b));
+            if (st == GNNC_OK) st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
         } else if (own_place(d, b)) {
             d->at.buf[b] = own_place(d, b);
             st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
         } else {
-            d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
+            st = address(d, b, (char *)d->fixed + (size_t)d->at.buf[b]);
         }
     }
     d->at.pointers = (void **)((char *)d->fixed + (size_t)d->at.pointers);
@@ -318,11 +338,25 @@ static void host_is_newer(RtDevice *d) {
     }
 }
 
+static gnnc_status packed_bytes(RtExec *x, int b, size_t *n_bytes) {
+    size_t before;
+    return rt_held_bytes(x, b, n_bytes, &before);
+}
+
+/* Finds which rows the device holds, and *arena_bytes of temporaries then. */
+static gnnc_status hold_rows(RtDevice *d, const RtMemory *m, size_t *arena_bytes) {
+    *arena_bytes = m->arena_bytes;
+    gnnc_status st = rt_held_open(d->x);
+    if (st != GNNC_OK || !d->held) return st;
+    if (!d->packed) d->packed = RT_NEWN(&d->x->rt->pool, size_t, d->x->program->n_bufs);
+    if (!d->packed) return rt_fail_nomem(&d->x->rt->err, "the device's tables");
+    return rt_memory_pack_as(d->x, packed_bytes, d->packed, arena_bytes);
+}
+
 /* Before anything is allocated, as the message says what it would be for. */
-static gnnc_status check_room(RtDevice *d, size_t fixed, const RtMemory *m) {
+static gnnc_status check_room(RtDevice *d, size_t all, const RtMemory *m) {
     RtMemoryLimit most = {0, "free on the device are"};
     gnnc_status st = d->ops->free_bytes(d, &most.n_bytes);
-    size_t all = fixed + m->arena_bytes;
     return st != GNNC_OK || all <= most.n_bytes ? st
                                                 : rt_memory_refuse(d->x, &m->need, all, most, "");
 }
@@ -333,6 +367,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
     Layout l = {d, m, 0};
+    size_t arena_bytes = 0;
     gnnc_status st = GNNC_OK;
     if (d->fixed) TRY(st, bring_home(d));
     rt_device_forget_recordings(d);
@@ -341,12 +376,13 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     d->ops->release(d, d->arena);
     d->ops->unpin(d, d->read_back);
     d->fixed = d->arena = d->read_back = NULL;
+    TRY(st, hold_rows(d, m, &arena_bytes));
     TRY(st, lay_out(&l));
-    TRY(st, check_room(d, l.at, m));
+    TRY(st, check_room(d, l.at + arena_bytes, m));
     TRY(st, d->ops->pin(d, d->out_bytes, &d->read_back));
     TRY(st, d->ops->alloc(d, l.at, &d->fixed));
-    TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
-    d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
+    TRY(st, d->ops->alloc(d, arena_bytes, &d->arena));
+    d->fixed_bytes = l.at, d->arena_bytes = arena_bytes;
     TRY(st, assign_addresses(&l));
     host_is_newer(d);
     if (d->running >= 0) st = rt_device_upload(d);

@@ -290,6 +290,9 @@ struct RtDevice {
     const void **lent;      /* [n_bufs] the host's memory there, or NULL */
     RtDeviceSpmms spmms;
     RtDeviceRows rows;
+    struct RtHeldRows *held;   /* [n_spaces] rows that are here (device_held.h); NULL: all */
+    int held_version;          /* of `held` */
+    size_t *packed;            /* [n_bufs] with `held`: places in the arena */
     RtDevicePhase *phase;      /* [n_phases] */
     int running;               /* phase, -1 = none */
     RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */

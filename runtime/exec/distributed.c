@@ -6,34 +6,14 @@
 #include "runtime/device/device_rows.h"
 
 /* ---- whose ---------------------------------------------------------------------------------- */
-RtRange rt_dist_parts(const RtDist *o, int rank) {
-    return (RtRange){(int64_t)o->n_parts * rank / o->n, (int64_t)o->n_parts * (rank + 1) / o->n};
-}
-
-/* The first cut of a part: at least one for each. */
-static int64_t first_cut(const RtDist *o, int64_t part) {
-    return RT_SUM_CHUNKS * part / o->n_parts;
-}
-
-RtRange rt_dist_chunks(const RtDist *o, int rank) {
-    RtRange parts = rt_dist_parts(o, rank);
-    return (RtRange){first_cut(o, parts.lo), first_cut(o, parts.hi)};
-}
-
-RtRange rt_dist_rows(const RtExec *x, int space, int rank) {
-    const RtDist *o = x->rt->dist;
-    RtRange cuts = rt_dist_chunks(o, rank);
-    return (RtRange){o->chunk_bounds[space][cuts.lo], o->chunk_bounds[space][cuts.hi]};
-}
-
 RtRange rt_dist_part_chunks(const RtDist *o, int64_t part) {
-    return (RtRange){first_cut(o, part), first_cut(o, part + 1)};
+    return (RtRange){rt_dist_first_cut(o, part), rt_dist_first_cut(o, part + 1)};
 }
 
 RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part) {
     const RtDist *o = x->rt->dist;
-    return (RtRange){o->chunk_bounds[space][first_cut(o, part)],
-                     o->chunk_bounds[space][first_cut(o, part + 1)]};
+    return (RtRange){o->chunk_bounds[space][rt_dist_first_cut(o, part)],
+                     o->chunk_bounds[space][rt_dist_first_cut(o, part + 1)]};
 }
 
 /* ---- cuts ----------------------------------------------------------------------------------- */
@@ -41,7 +21,7 @@ RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part) {
  * bounds. */
 static void cut_table(const RtDist *o, const RtTable *t, int64_t *to) {
     for (int64_t p = 0; p < o->n_parts; p++) {
-        int64_t from = first_cut(o, p), n = first_cut(o, p + 1) - from;
+        int64_t from = rt_dist_first_cut(o, p), n = rt_dist_first_cut(o, p + 1) - from;
         int64_t lo = t->n_parts ? t->part_ptr[p] : 0,
                 hi = t->n_parts ? t->part_ptr[p + 1] : t->count;
         for (int64_t c = 0; c < n; c++) to[from + c] = lo + rt_fraction(hi - lo, c, n);

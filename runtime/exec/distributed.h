@@ -61,9 +61,24 @@ static inline int rt_dist_owner(int64_t i, int64_t n_parts, int n) {
     return (int)(((i + 1) * n - 1) / n_parts);
 }
 /* Parts (rt_dist_owner()), cuts and rows of a process. */
-RtRange rt_dist_parts(const RtDist *o, int rank);
-RtRange rt_dist_chunks(const RtDist *o, int rank);
-RtRange rt_dist_rows(const RtExec *x, int space, int rank);
+static inline RtRange rt_dist_parts(const RtDist *o, int rank) {
+    return (RtRange){(int64_t)o->n_parts * rank / o->n, (int64_t)o->n_parts * (rank + 1) / o->n};
+}
+/* The first cut of a part: at least one for each. */
+static inline int64_t rt_dist_first_cut(const RtDist *o, int64_t part) {
+    return RT_SUM_CHUNKS * part / o->n_parts;
+}
+
+static inline RtRange rt_dist_chunks(const RtDist *o, int rank) {
+    RtRange parts = rt_dist_parts(o, rank);
+    return (RtRange){rt_dist_first_cut(o, parts.lo), rt_dist_first_cut(o, parts.hi)};
+}
+
+static inline RtRange rt_dist_rows(const RtExec *x, int space, int rank) {
+    const RtDist *o = x->rt->dist;
+    RtRange cuts = rt_dist_chunks(o, rank);
+    return (RtRange){o->chunk_bounds[space][cuts.lo], o->chunk_bounds[space][cuts.hi]};
+}
 RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part);
 RtRange rt_dist_part_chunks(const RtDist *o, int64_t part);
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "runtime/device/device_held.h"
 #include "runtime/device/device_rows.h"
 
 /* By process: rows [at[r], at[r + 1]) of `row`. */
@@ -19,6 +20,8 @@ typedef struct {
 typedef struct RtHalo {
     Lists to, from;              /* own rows that others read; theirs that are read here */
     void *to_there, *from_there; /* their rows on the device, where there is one */
+    void *held_there;            /* `from` by the numbers of rows that the device holds */
+    int held_version;            /* .. of those */
 } RtHalo;
 
 /* ---- which rows ----------------------------------------------------------------------------- */
@@ -220,19 +223,43 @@ static char *room_to_receive(RtExec *x, int i, int beside, size_t n_bytes) {
     return o->kept[i];
 }
 
+/* *row gets where on the device the rows of the halo go, in the numbers that buffer b has there. */
+static gnnc_status rows_there(RtExec *x, int b, RtHalo *h, const void **row) {
+    const RtDevice *d = x->rt->device;
+    const int64_t n = h->from.at[x->rt->dist->n];
+    *row = h->from_there;
+    if (!rt_held_part(x, b)) return GNNC_OK;
+    if (!h->held_there || h->held_version != d->held_version) {
+        int32_t *number = RT_NEWN(x->rt->dist->pool, int32_t, n + 1);
+        if (!number) return nomem(x);
+        rt_held_numbers(x, b, h->from.row, n, number);
+        rt_device_rows_drop(x, h->held_there);
+        gnnc_status st = rt_device_rows_copy(x, number, (size_t)n * sizeof *number, &h->held_there);
+        rt_pool_drop(x->rt->dist->pool, number);
+        if (st != GNNC_OK) return st;
+        h->held_version = d->held_version;
+    }
+    *row = h->held_there;
+    return GNNC_OK;
+}
+
 /* Sends the rows that others want and receives the rows of the halo into buf, as exchange i of the
  * program, which may go on when it returns (beside.c); row: bytes of one row.  A stale step sends
  * nothing and reads what an earlier one received; what none did, as in a loop that ended at once,
  * it receives. */
-static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m, char *buf,
-                                size_t row) {
+static gnnc_status receive_halo(RtExec *x, int i, RtHalo *h, RtMessages *m, char *buf, size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
     int beside = rt_beside_pending(x);
     bool stale = o->stale && o->kept[i];
     char *in = room_to_receive(x, i, beside, (size_t)n_from * row + 1);
     RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
-    if (x->rt->device) come.row = h->from_there;
+    if (x->rt->device) {
+        const void *there;
+        gnnc_status st = rows_there(x, x->program->exchanges[i].buf, h, &there);
+        if (st != GNNC_OK) return st;
+        come.row = there;
+    }
     if (stale) return rt_arrival_put(x, &come);
     char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;

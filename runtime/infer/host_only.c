@@ -2,6 +2,7 @@
  * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
  * measures, and where f32 products are never on AMX (trainer.c). */
 #include "runtime/device/device_bind.h"
+#include "runtime/device/device_held.h"
 #include "runtime/device/device_pinned.h"
 #include "runtime/device/device_rows.h"
 #include "runtime/device/device_spmm.h"
@@ -158,6 +159,11 @@ void rt_device_bind_edges(RtDeviceMaps *m, int space, const RtRelation *there) {
 void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
 }
 void rt_device_rows_drop(RtExec *x, void *p) {
+}
+bool rt_held_part(const RtExec *x, int b) {
+    return false;
+}
+void rt_held_numbers(const RtExec *x, int b, const int32_t *row, int64_t n, int32_t *number) {
 }
 void rt_device_pinned_close(RtDevice *d) {
 }

@@ -4,7 +4,9 @@
     rows.py BUILD      trainers in threads, whose GPUs are those of one simulator, then programs of MPI
 """
 import ctypes
+import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -17,11 +19,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from checks import MPI, bytes_of, check, end  # noqa: E402
-from sim import cora, counts, library, orders  # noqa: E402
+from directory import save  # noqa: E402
+from sim import cora, counts, library, orders, written  # noqa: E402
 from threads import Rows, in_threads  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 DATA, PARTS, EPOCHS, E_IO, E_DEVICE = "four", 4, 2, -4, -13
+ROOM = 4 << 20  # of kernels (runtime/cuda/room.h)
 # hidden: so many that halos are worth it to compute beside them (runtime/exec/beside.c).
 MODELS = {"gcn": ("hidden=56",), "sage": ("hidden=56",), "gat": ("hidden=7", "heads=8")}
 # Who sends rows: the GPUs, by the simulator's NCCL, or the host, without that.
@@ -82,6 +86,62 @@ def trains(n):
         return (now.sent_bytes - first.sent_bytes, now.messages - first.messages, EPOCHS * of.bytes, EPOCHS * of.messages,
                 now.beside_bytes, loss.value, predicted(t))
     return does
+
+
+def holds(t):
+    """Bytes on its GPU, without those that no row takes."""
+    t.steps(1)
+    t.lib.gnnc_trainer_device_bytes.restype = ctypes.c_int64
+    return t.lib.gnnc_trainer_device_bytes(t.t) - ROOM
+
+
+def neighbours():
+    """A ring of nodes, each beside the next: parts have few rows of others."""
+    n, width = 8000, 64
+    r = random.Random(5)
+    os.mkdir("ring")
+    save("ring/x.npy", "f", "<f4", (n, width), [r.gauss(0, 1) for _ in range(n * width)])
+    save("ring/y.npy", "i", "<i4", (n,), [r.randrange(3) for _ in range(n)])
+    save("ring/split.npy", "b", "|i1", (n,), [1 + (i % 5 == 0) + (i % 10 == 0) for i in range(n)])
+    ends = [(i, (i + k) % n) for i in range(n) for k in (1, 2, n - 1)]
+    save("ring/e.npy", "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
+    columns = {"x": {"kind": "float", "shape": [n, width], "file": "x.npy"}, "y": {"kind": "class", "categories": 3, "file": "y.npy"},
+               "split": {"kind": "split", "file": "split.npy"}}
+    with open("ring/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "nodes": {"paper": {"count": n, "columns": columns}},
+                   "edges": {"cites": {"src": "paper", "dst": "paper", "count": len(ends), "file": "e.npy", "columns": {}}}, "graphs": {}}, f)
+    subprocess.run([BUILD + "/gnnc", "partition", "ring", "4", "-o", "ring4", "--method", "rows"], check=True, stdout=subprocess.DEVNULL)
+
+
+def own_memory():
+    """A GPU has own rows, and those that it reads: the more GPUs, the less each needs."""
+    text = open(f"{TOP}/models/sage.gnn", encoding="utf-8").read().replace("csr f32", "f32").replace("layers/", f"{TOP}/models/layers/")
+    lib = written(BUILD, "dense", text, "cuda", ["--parts", "--name=model"])
+    lib.gnnc_trainer_error.restype = ctypes.c_char_p
+    neighbours()
+    data, one = b"ring4", None
+    for n in (1, 2, 4):
+        of = in_threads(lib, data, n, holds, local=n, rows=Rows(n))
+        check(f"{n} hold rows", all(isinstance(x, int) for x in of), of)
+        if not all(isinstance(x, int) for x in of):
+            return
+        one = one or of[0]
+        print(f"{n} GPUs: {max(of)} bytes at most for rows of each, {max(of) / one:.3f} of one's")
+        check(f"{n} hold a part each", max(of) < one * (1 / n + 0.12), of)
+        same_as_one(lib, data, n)
+
+
+def same_as_one(lib, data, n):
+    def does(t):
+        t.steps(EPOCHS)
+        t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+        if t.rank == 0:
+            t.save(f"ring.{n}")
+        return predicted(t)
+    rows = Rows(n)
+    of = in_threads(lib, data, n, does, local=n, rows=rows)
+    check(f"{n} of a ring predict", all(isinstance(x, bytes) for x in of) and not rows.wrong, rows.wrong)
+    check(f"{n} of a ring: the bits of one", bytes_of(f"ring.{n}") == bytes_of("ring.1") and len(set(of)) == 1)
 
 
 def goes_on(t):
@@ -218,6 +278,7 @@ def main():
             same_bits(lib, model, cpu, i == 0)
             if i == 0:
                 one_fails(lib)
+        own_memory()
         os.environ["CUDASIM_DEVICES"] = "3"
         if shutil.which("mpirun") and os.path.exists(BUILD + "/gnnrt_mpi.o"):
             programs(tmp)
