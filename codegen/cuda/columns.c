@@ -217,8 +217,10 @@ static const char *column_text(CuFn *f) {
 }
 
 /* Text of "if (..) " with the condition that the lane has a column at all: the row may have fewer
- * columns than there are lanes. "" where all lanes have one. */
+ * columns than there are lanes. "" where all lanes have one. In a pack loop: that it has column
+ * gn_k. */
 static const char *guard_text(const CuFn *f) {
+    if (f->ragged) return "if (gn_k < gn_has.n) ";
     return f->column_guard ? arena_printf(f->a, "if (%s) ", f->column_guard) : "";
 }
 
@@ -276,11 +278,99 @@ static void emit_add_stored(CuFn *f, int loop, int target, const CuPartial *p) {
     if (p->in_columns) cu_close_pack_loop(f);
 }
 
+/* ---- loads of several entries ------------------------------------------------------- */
+/* Whether value s is had for several entries before the first of them is used. */
+static bool is_early(const CuFn *f, const LoopAhead *early, const LStmt *s) {
+    return loop_is_value(s) && early->early[s->dst->id] && f->used[s->dst->id];
+}
+
+/* Declares an array with a place for each of n entries for what is loaded of them, and lets the
+ * text of values use that of entry gn_u. */
+static void declare_loaded(CuFn *f, const LoopAhead *early, const LStmt *s, int n) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s)) declare_loaded(f, early, s->body, n);
+        if (!is_early(f, early, s) || !early->is_kept[s->dst->id]) continue;
+        const char *name = s->packed ? new_temporary_name(f, "pack") : f->reg[s->dst->id];
+        cu_line(f, "%s %s[%d];", s->packed ? cu_pack_type(f, s->buf) : cu_type(s->dst->dt), name,
+                n);
+        f->reg[s->dst->id] = arena_printf(f->a, "%s[gn_u]", name);
+    }
+}
+
+/* Emits the loads of one entry, and what their indices are made of. */
+static void emit_early(CuFn *f, const LoopAhead *early, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR) {
+            if (f->column_guard) cu_open(f, "if (%s) {", f->column_guard);
+            f->reg[s->var->id] = f->first_column ? f->first_column : f->column;
+            emit_early(f, early, s->body);
+            if (f->column_guard) cu_close(f);
+        }
+        if (!is_early(f, early, s)) continue;
+        const char *to = f->reg[s->dst->id];
+        if (!early->is_kept[s->dst->id])
+            cu_emit_statement(f, s);
+        else if (s->packed)
+            cu_line(f, "%s = %s;", to, cu_load_pack_text(f, cu_element_text(f, s)));
+        else
+            cu_line(f, "%s = %s;", to, s->kind == L_LET ? cu_let_text(f, s) : cu_load_text(f, s));
+    }
+}
+
+/* Lets accesses use the packs that were loaded, and gives the columns their own names. */
+static void push_loaded_packs(CuFn *f, const LoopAhead *early, const LStmt *s,
+                              const char *const *own_name) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR) push_loaded_packs(f, early, s->body, own_name);
+        if (s->kind == L_FOR) f->reg[s->var->id] = own_name[s->var->id];
+        if (!is_early(f, early, s) || !s->packed) continue;
+        cu_push_pack_alias(f, s, f->reg[s->dst->id]);
+        f->reg[s->dst->id] = own_name[s->dst->id];
+    }
+}
+
+/* Emits a loop over entries of which several are loaded before the first is used: way i takes i,
+ * i + ways, .., and so many of these at a time. Where the row ends before, the first of them is
+ * loaded again instead, and not used. */
+static void emit_loop_ahead(CuFn *f, const LStmt *s, const char *first, const char *end) {
+    const LoopAhead early = loop_early_of(&f->team, s);
+    const int id = s->var->id, n = s->sched.ahead, n_outer_aliases = f->alias.n;
+    const char *at = arena_printf(f->a, "gn_at_%d", id), *entry = f->reg[id];
+    const char **own_name = NEWN(f->a, const char *, (size_t)f->k->n_regs + 1);
+    memcpy(own_name, f->reg, (size_t)f->k->n_regs * sizeof *own_name);
+    cu_open(f, "for (int64_t %s = %s + gn.way; %s < %s; %s += gn.ways * %d) {", at, first, at, end,
+            at, n);
+    declare_loaded(f, &early, s->body, n);
+    cu_line(f, "#pragma unroll");
+    cu_open(f, "for (int gn_u = 0; gn_u < %d; gn_u++) {", n);
+    cu_line(f, "const int64_t %s = gn_entry(%s, gn_u * gn.ways, %s);", entry, at, end);
+    emit_early(f, &early, s->body);
+    cu_close(f);
+    cu_line(f, "#pragma unroll");
+    cu_open(f, "for (int gn_u = 0; gn_u < %d; gn_u++) {", n);
+    cu_line(f, "if (%s + gn_u * gn.ways >= %s) break;", at, end);
+    f->reg[id] = arena_printf(f->a, "(%s + gn_u * gn.ways)", at);
+    push_loaded_packs(f, &early, s->body, own_name);
+    f->loaded = &early;
+    cu_emit_statements(f, s->body);
+    f->loaded = NULL;
+    cu_close(f);
+    cu_close(f);
+    f->alias.n = n_outer_aliases;
+    memcpy(f->reg, own_name, (size_t)f->k->n_regs * sizeof *own_name);
+}
+
 /* Emits the loop over a row's entries (edges): way i takes the entries i, i + ways, .. In a long
  * row that was split over blocks, the block adds up the stored partial sums instead of visiting
  * entries. */
 static void emit_round_robin_entry_loop(CuFn *f, const LStmt *s, const CuPartial *partial, int n) {
     const int loop = cu_split_number(f, s);
+    if (loop < 0 && s->sched.ahead) {
+        const char *lo, *hi;
+        cu_loop_bounds_text(f, s, &lo, &hi);
+        emit_loop_ahead(f, s, lo, hi);
+        return;
+    }
     if (loop < 0) {
         cu_emit_loop(f, s, "gn.way", "gn.ways");
         return;
@@ -292,10 +382,15 @@ static void emit_round_robin_entry_loop(CuFn *f, const LStmt *s, const CuPartial
     for (int i = 0; i < n; i++) emit_add_stored(f, loop, i, &partial[i]);
     close_stored_partials(f);
     cu_line(f, "const int64_t gn_end_%d = gn_end(gn, %s);", s->var->id, end);
-    cu_open(f, "for (int64_t %s = gn_first(gn, %s) + gn.way; %s < gn_end_%d; %s += gn.ways) {", v,
-            first, v, s->var->id, v);
-    cu_emit_statements(f, s->body);
-    cu_close(f);
+    if (s->sched.ahead) {
+        emit_loop_ahead(f, s, arena_printf(f->a, "gn_first(gn, %s)", first),
+                        arena_printf(f->a, "gn_end_%d", s->var->id));
+    } else {
+        cu_open(f, "for (int64_t %s = gn_first(gn, %s) + gn.way; %s < gn_end_%d; %s += gn.ways) {",
+                v, first, v, s->var->id, v);
+        cu_emit_statements(f, s->body);
+        cu_close(f);
+    }
     cu_close(f);
     emit_store_partials(f, loop, partial, n);
 }
@@ -343,19 +438,19 @@ typedef struct {
 } RegisterCell;
 typedef VEC(RegisterCell) RegisterCells;
 
-/* Text of the array element in memory that the access at `site` reaches, with this thread's column
- * as the column loop's variable. */
-static const char *memory_element_text(CuFn *f, AccessSite site) {
+/* Text of the array element in memory that the access at `site` reaches, with `column` as the
+ * column loop's variable. */
+static const char *memory_element_text(CuFn *f, AccessSite site, const char *column) {
     const LStmt *access = site.access, *loop = site.column_loop;
     const char **saved_names = NEWN(f->a, const char *, access->buf->rank + 1);
     for (int i = 0; i < access->buf->rank; i++) {
         int id = access->idx[i]->id;
         saved_names[i] = f->reg[id];
         const LStmt *definition = access->idx[i]->def;
-        if (access->idx[i] == loop->var) f->reg[id] = f->column;
+        if (access->idx[i] == loop->var) f->reg[id] = column;
         if (definition->kind != L_LET || !loop_has(loop->body, definition)) continue;
         const char *saved_variable = f->reg[loop->var->id];
-        f->reg[loop->var->id] = f->column;
+        f->reg[loop->var->id] = column;
         f->reg[id] = arena_printf(f->a, "(%s)", cu_let_text(f, definition));
         f->reg[loop->var->id] = saved_variable;
     }
@@ -375,8 +470,28 @@ static bool is_direct_column_store(const LoopColumns *r, const LStmt *store) {
     return false;
 }
 
-/* Declares a register for the thread's element of each promoted buffer, loads it from memory unless
- * the region stores it first, and makes accesses use the register. */
+/* Text of the column of column_text() that may stand within other texts. */
+static const char *inner_column_text(CuFn *f) {
+    return f->first_column ? arena_printf(f->a, "(%s)", column_text(f)) : f->column;
+}
+
+/* Emits the load of the thread's elements of a promoted buffer. */
+static void emit_load_cell(CuFn *f, const RegisterCell *cell) {
+    const DType dt = cell->site.access->buf->dt;
+    const char *text = memory_element_text(f, cell->site, inner_column_text(f));
+    const bool half = dt == DT_F16 || dt == DT_BF16;
+    cu_open_pack_loop(f);
+    cu_line(f, "%s%s = %s%s%s;", guard_text(f), cu_pack_register(f, cell->name),
+            half ? "gn_load(" : "", text,
+            half          ? ")"
+            : dt == DT_I1 ? " != 0"
+                          : "");
+    cu_close_pack_loop(f);
+}
+
+/* Declares a register for the thread's element of each promoted buffer, or for those of its
+ * columns, loads it from memory unless the region stores it first, and makes accesses use the
+ * register. */
 static void load_promoted_rows(CuFn *f, const LoopColumns *r, RegisterCells *cells) {
     for (int i = 0; i < f->k->bufs.n; i++) {
         const LBuf *b = f->k->bufs.v[i];
@@ -384,19 +499,37 @@ static void load_promoted_rows(CuFn *f, const LoopColumns *r, RegisterCells *cel
         if (loop_is_promoted(r->stmt, b)) site = find_access(f, r->first, r->end, NULL, b, -1);
         if (!site.access) continue;
         RegisterCell cell = {site, new_temporary_name(f, "cell")};
-        cu_line(f, "%s %s = 0;", cu_type(b->dt), cell.name);
-        if (!is_direct_column_store(r, site.access)) {
-            const char *text = memory_element_text(f, site);
-            bool half = b->dt == DT_F16 || b->dt == DT_BF16;
-            cu_line(f, "%s%s = %s%s%s;", guard_text(f), cell.name, half ? "gn_load(" : "", text,
-                    half             ? ")"
-                    : b->dt == DT_I1 ? " != 0"
-                                     : "");
-        }
+        cu_line(f, "%s %s = %s;", cu_type(b->dt), cu_pack_declarator(f, cell.name),
+                f->first_column ? "{0}" : "0");
+        if (!is_direct_column_store(r, site.access)) emit_load_cell(f, &cell);
         vec_push(f->a, cells, cell);
     }
     for (int i = 0; i < cells->n; i++)
-        push_alias(f, cells->v[i].site.access->buf, NULL, cells->v[i].name, -1);
+        push_alias(f, cells->v[i].site.access->buf, NULL, cu_pack_register(f, cells->v[i].name),
+                   -1);
+}
+
+/* Emits the stores of a promoted row's elements, as a pack if the text says so. */
+static void emit_store_cell(CuFn *f, const RegisterCell *cell) {
+    const LBuf *b = cell->site.access->buf;
+    const LStmt *store = find_access(f, f->region->first, f->region->end, NULL, b, L_STORE).access;
+    const bool half = b->dt == DT_F16 || b->dt == DT_BF16;
+    if (!f->first_column || !store || !store->packed) {
+        cu_open_pack_loop(f);
+        if (f->first_column) cu_skip_missing_columns(f);
+        cu_emit_store_element(f, b, memory_element_text(f, cell->site, inner_column_text(f)),
+                              cu_pack_register(f, cell->name));
+        cu_close_pack_loop(f);
+        return;
+    }
+    const char *pack = new_temporary_name(f, "pack");
+    cu_line(f, "%s %s;", cu_pack_type(f, b), pack);
+    cu_open_pack_loop(f);
+    cu_line(f, half ? "gn_store(%s.at[gn_k], %s);" : "%s.at[gn_k] = %s;", pack,
+            cu_pack_register(f, cell->name));
+    cu_close_pack_loop(f);
+    cu_line(f, "%s%s", cu_writer_guard_text(f),
+            cu_store_pack_text(f, memory_element_text(f, cell->site, f->first_column), pack));
 }
 
 /* Emits the stores of the promoted rows from registers back to memory, and removes the region's
@@ -405,9 +538,7 @@ static void store_promoted_rows(CuFn *f, const RegisterCells *cells, int n_outer
     f->alias.n = n_outer_aliases;
     if (cells->n == 0) return;
     if (f->column_guard) cu_open(f, "if (%s) {", f->column_guard);
-    for (int i = 0; i < cells->n; i++)
-        cu_emit_store_element(f, cells->v[i].site.access->buf,
-                              memory_element_text(f, cells->v[i].site), cells->v[i].name);
+    for (int i = 0; i < cells->n; i++) emit_store_cell(f, &cells->v[i]);
     if (f->column_guard) cu_close(f);
 }
 
@@ -491,6 +622,10 @@ static void open_region(CuFn *f, const LoopColumns *region, const char *first_in
                 zero ? "" : lo, zero ? "" : " + ", first, stride, first_index, hi, first_index,
                 region->all_threads ? "gn.lanes * gn.ways" : "gn.lanes", stride);
     }
+    if (f->ragged) {
+        cu_line(f, "const GnColumns gn_has = gn_columns(%s, %s, %d);", first_index, hi,
+                f->sched.pack);
+    }
 }
 
 /* Emits the end of a loop over entries that all threads of a team share, and other blocks in long
@@ -537,6 +672,7 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
         lo = arena_printf(f->a, "gn_first(gn, %s)", lo);
         hi = arena_printf(f->a, "gn_end(gn, %s)", hi);
     }
+    f->ragged = pack > 1 && !loop_is_multiple(region->range->extent, pack);
     open_region(f, region, first_index, stride, lo, hi);
     f->region = region;
     f->column = column;
@@ -544,6 +680,7 @@ void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
     emit_region_body(f, region);
     f->column_guard = NULL;
     f->first_column = NULL;
+    f->ragged = false;
     f->region = NULL;
     if (!region->one_pass) cu_close(f);
     if (split >= 0)

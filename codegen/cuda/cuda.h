@@ -94,9 +94,11 @@ typedef struct {
     /* ---- what holds at the place in the text where code is emitted now */
     VEC(CuAlias) alias;
     VEC(CuPartial) pending_sums;
+    const LoopAhead *loaded; /* what is known of the entry, and not emitted again; NULL = nothing */
     const LoopColumns *region; /* the region around it; NULL = outside of regions */
     const char *column; /* text of the column of this lane: the index of loops in the region */
-    const char *first_column;  /* where each lane has several columns: text of its first one */
+    const char *first_column; /* where each lane has several columns: text of its first one */
+    bool ragged; /* .. and the last one fewer: only data know whether rows are whole packs */
     bool columns_run_serially; /* inside an entry that is as good as a column: loops are the
                                 * thread's own
                                 */
@@ -155,13 +157,24 @@ int64_t cu_elements_without_dim(const LBuf *b,
 
 /* pack.c: the columns of a lane that has several */
 /* The number of neighbouring feature columns that one lane has at a time in the region; 1 where the
- * range is not a constant width. */
+ * range is no width. */
 int cu_region_pack(const CuFn *f, const LoopColumns *r);
 void cu_open_pack_loop(CuFn *f); /* opens a loop over the lane's columns, if it has several */
 void cu_close_pack_loop(CuFn *f);
 const char *cu_pack_register(CuFn *f,
                              const char *name); /* a register of each: name, or name[gn_k] */
 const char *cu_pack_declarator(CuFn *f, const char *name); /* their declarator */
+/* The C++ type of a pack of elements of buffer b, "GnPack<float, 4>". */
+const char *cu_pack_type(CuFn *f, const LBuf *b);
+/* Text of the pack from `element` of a row on, as it is loaded; of the statement that stores it
+ * there. */
+const char *cu_load_pack_text(CuFn *f, const char *element);
+const char *cu_store_pack_text(CuFn *f, const char *element, const char *pack);
+/* Emits, in such a loop, that columns which the lane does not have are passed over. */
+void cu_skip_missing_columns(CuFn *f);
+/* Makes the text of access s use the element for column gn_k of the variable `pack` instead of
+ * memory. */
+void cu_push_pack_alias(CuFn *f, const LStmt *s, const char *pack);
 void cu_emit_packed_body(CuFn *f, const LStmt *loop);
 
 /* elements.c: neighbouring elements of a thread that has several; 1 = it has one.  Their text has

@@ -48,6 +48,7 @@ void cu_emit_loop(CuFn *f, const LStmt *s, const char *start, const char *step) 
 
 /* Emits the definition of the register that s defines, as `text`, if its value is needed. */
 static void emit_register(CuFn *f, const LStmt *s, const char *text) {
+    if (f->loaded && f->loaded->early[s->dst->id] && !s->packed) return;
     if (f->used[s->dst->id])
         cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], text);
 }

@@ -1,5 +1,5 @@
-/* Several neighbouring columns for each lane, where widths are known and even: a row's piece is
- * loaded and stored at once, 16 bytes where it can be.
+/* Several neighbouring columns for each lane: a row's piece is loaded and stored at once, 16 bytes
+ * where it can be.
  *
  *     for f in 64 vector {          if lane has columns 4 f' .. 4 f' + 3:
  *       %z = load z[src, f]           GnPack<float, 4> in = gn_pack<4>(&z[src*64 + 4*f'])
@@ -7,7 +7,9 @@
  *       acc sum acc[f] %v               z = in.at[gn_k];  v = z * w;  acc[gn_k] += v
  *     }                               }
  *
- * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
+ * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. Where
+ * only data know the width, `gn_has` says whether it is; if not, elements are loaded and stored one
+ * by one, and a lane has the columns that are left. */
 #include "codegen/cuda/cuda.h"
 
 int cu_region_pack(const CuFn *f, const LoopColumns *r) {
@@ -42,24 +44,38 @@ const char *cu_pack_declarator(CuFn *f, const char *name) {
  * access. is_own_list: s is in the column loop's own list, not in an `if` in it. */
 static bool reads_column_index(const CuFn *f, const LStmt *s, const LStmt *loop, bool is_own_list) {
     for (; s; s = s->next) {
-        for (int i = 0; i < s->n_arg; i++)
+        for (int i = 0; i < s->n_arg && f->used[s->dst->id]; i++)
             if (s->arg[i] == loop->var) return true;
-        bool is_packed = is_own_list && loop_is_access(s) && s->packed;
-        for (int i = 0; loop_is_access(s) && !is_packed && i < s->buf->rank; i++)
+        const bool has_address =
+            loop_is_access(s) && !(is_own_list && s->packed) && !cu_promoting_region(f, s);
+        for (int i = 0; has_address && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
         if (s->kind == L_IF && reads_column_index(f, s->body, loop, false)) return true;
     }
     return false;
 }
 
-/* Makes the text of access s use element `name` of a pack instead of memory. */
-static void push_pack_alias(CuFn *f, const LStmt *s, const char *name) {
-    CuAlias a = {s->buf, s, name, -1, .in_memory_type = true};
+void cu_push_pack_alias(CuFn *f, const LStmt *s, const char *pack) {
+    CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", pack), -1, .in_memory_type = true};
     vec_push(f->a, &f->alias, a);
 }
 
-/* The C++ type of a pack of elements of buffer b, "GnPack<float, 4>". */
-static const char *pack_type(CuFn *f, const LBuf *b) {
+const char *cu_load_pack_text(CuFn *f, const char *element) {
+    if (f->ragged)
+        return arena_printf(f->a, "gn_pack_row<%d>(&%s, gn_has)", f->sched.pack, element);
+    return arena_printf(f->a, "gn_pack<%d>(&%s)", f->sched.pack, element);
+}
+
+const char *cu_store_pack_text(CuFn *f, const char *element, const char *pack) {
+    if (f->ragged) return arena_printf(f->a, "gn_put_row(&%s, %s, gn_has);", element, pack);
+    return arena_printf(f->a, "gn_put(&%s, %s);", element, pack);
+}
+
+void cu_skip_missing_columns(CuFn *f) {
+    if (f->ragged) cu_line(f, "if (gn_k >= gn_has.n) continue;");
+}
+
+const char *cu_pack_type(CuFn *f, const LBuf *b) {
     return arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(b->dt), f->sched.pack);
 }
 
@@ -67,24 +83,26 @@ static const char *pack_type(CuFn *f, const LBuf *b) {
  * first, then each column is computed, then packs are stored. */
 void cu_emit_packed_body(CuFn *f, const LStmt *loop) {
     const char *column_name = f->reg[loop->var->id];
-    int n_outer_aliases = f->alias.n, n = f->sched.pack;
+    int n_outer_aliases = f->alias.n;
     VEC(const char *) stores = {0};
     f->reg[loop->var->id] = f->first_column;
     for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!loop_is_access(s) || !s->packed) continue;
+        if (!loop_is_access(s) || !s->packed || cu_promoting_region(f, s)) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
+        if (s->kind == L_LOAD && f->loaded && f->loaded->early[s->dst->id]) continue;
         const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
-        const char *element = cu_element_text(f, s), *type = pack_type(f, s->buf);
+        const char *element = cu_element_text(f, s), *type = cu_pack_type(f, s->buf);
         if (s->kind == L_LOAD) {
-            cu_line(f, "const %s %s = gn_pack<%d>(&%s);", type, pack, n, element);
+            cu_line(f, "const %s %s = %s;", type, pack, cu_load_pack_text(f, element));
         } else {
             cu_line(f, "%s %s;", type, pack);
-            vec_push(f->a, &stores, arena_printf(f->a, "gn_put(&%s, %s);", element, pack));
+            vec_push(f->a, &stores, cu_store_pack_text(f, element, pack));
         }
-        push_pack_alias(f, s, arena_printf(f->a, "%s.at[gn_k]", pack));
+        cu_push_pack_alias(f, s, pack);
     }
     f->reg[loop->var->id] = column_name;
     cu_open_pack_loop(f);
+    cu_skip_missing_columns(f);
     if (reads_column_index(f, loop->body, loop, true))
         cu_line(f, "const int64_t %s = %s + gn_k;", column_name, f->first_column);
     cu_emit_statements(f, loop->body);

@@ -93,7 +93,7 @@ const Target target_cuda = {
                    "join-kernels,group-products,group-kernels,clear-tails,assign-streams,"
                    "lifetimes,sparse-products,permute-entries,sync-removal",
     .loop_passes = "split-sums,fission,schedule,coarsen-threads,block-hubs,split-rows,"
-                   "hoist-values,mask-lanes,pack-accesses",
+                   "hoist-values,mask-lanes,pack-accesses,load-ahead",
     .sum_parts = 1024,
     .room_bytes = RT_DEVICE_ROOM_BYTES,
     .room_align = RT_DEVICE_ROOM_ALIGN,

@@ -5,7 +5,8 @@
  * A warp goes through the loops as the text has them. Loads of one run through a list that need
  * nothing of each other are under way together; those whose index was loaded wait for it. A run
  * through the body of a loop ends before the next one begins, as compilers may, but need not,
- * unroll loops over a row's entries; loops of constant length that the text unrolls are one run.
+ * unroll loops over a row's entries; entries that the text loads ahead are one run, and so are all
+ * of a loop of constant length that it unrolls.
  * What does not depend on a loop is taken to be moved out of it. */
 #include "codegen/cuda/cuda.h"
 
@@ -257,8 +258,9 @@ static void visit_access(Walk *w, const LStmt *s) {
 
 static void visit_list(Walk *w, const LStmt *s);
 
-/* A list that is run n times, one run after the other. var: the loop's variable, or NULL. */
-static void visit_runs(Walk *w, const LStmt *body, const LReg *var, double n) {
+/* A list that is run n times, one run after the other, or `together` of them at once. var: the
+ * loop's variable, or NULL. */
+static void visit_runs(Walk *w, const LStmt *body, const LReg *var, double n, double together) {
     const double times = w->times, run = w->run;
     w->times *= n;
     w->run = 0;
@@ -266,7 +268,7 @@ static void visit_runs(Walk *w, const LStmt *body, const LReg *var, double n) {
     if (var) define(w, var, w->depth, 0, false);
     visit_list(w, body);
     w->instructions += w->times * LOOP_INSTRUCTIONS;
-    w->cycles += w->times * w->run;
+    w->cycles += w->times / together * w->run;
     w->depth--;
     w->run = run;
     w->times = times;
@@ -286,13 +288,21 @@ static void visit_column_loop(Walk *w, const LStmt *loop) {
     const double pack = cu_region_pack(w->f, w->region);
     if (loop_is_round_robin(w->region, loop)) {
         double n = ceil(iterations(w, loop) / w->lanes);
-        visit_runs(w, loop->body, loop->var, n);
+        visit_runs(w, loop->body, loop->var, n, 1);
         return;
     }
     double own = w->region->one_pass && !w->region->all_threads
                      ? ceil(iterations(w, loop) / (w->lanes * pack)) * pack
                      : pack;
     visit_copies(w, loop->body, loop->var, w->region->all_threads ? 1 : own);
+}
+
+/* A loop of n iterations, of which the text may load several ahead. In the last group of a row, in
+ * the mean of all lengths, (together - 1) / 2 places are empty, and loaded all the same. */
+static void visit_entries(Walk *w, const LStmt *loop, double n) {
+    const double together = at_least(loop->sched.ahead, 1);
+    if (n > 1) n = at_least(n + (together - 1) / 2, together);
+    visit_runs(w, loop->body, loop->var, n, n > 1 ? together : 1);
 }
 
 static void visit_loop(Walk *w, const LStmt *loop) {
@@ -310,7 +320,7 @@ static void visit_loop(Walk *w, const LStmt *loop) {
     else if (loop->sched.unroll)
         visit_copies(w, loop->body, loop->var, iterations(w, loop));
     else
-        visit_runs(w, loop->body, loop->var, shared_iterations(w, loop));
+        visit_entries(w, loop, shared_iterations(w, loop));
 }
 
 /* The statement `columns`: run through once, or by lanes or all threads in turn. */
@@ -327,7 +337,7 @@ static void visit_region(Walk *w, const LStmt *s) {
     if (!r->one_pass && r->range->range == LR_EXTENT) n = ceil(n);
     w->region = r;
     if (n > 1)
-        visit_runs(w, s->body, NULL, n);
+        visit_runs(w, s->body, NULL, n, 1);
     else
         visit_list(w, s->body);
     w->region = outer;

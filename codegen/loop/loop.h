@@ -154,6 +154,7 @@ typedef struct {
     int split_from;    /* with split_entries: only if all rows together have so many entries */
     int few_rows;      /* with split_entries: of so few rows blocks have .. */
     int few_entries;   /* .. so many entries each, if all rows have 16 times as many */
+    int ahead; /* with LS_WAYS: what so many iterations load is loaded before the first is used */
 } LSched;
 
 typedef enum {
@@ -213,8 +214,9 @@ typedef enum {
 } LFn;
 
 enum {
-    LOOP_KEPT_MAX = 4,  /* the most buffers whose rows an L_TILE keeps in registers */
-    LOOP_LANES_MAX = 16 /* the most lanes of a vector */
+    LOOP_KEPT_MAX = 4,   /* the most buffers whose rows an L_TILE keeps in registers */
+    LOOP_LANES_MAX = 16, /* the most lanes of a vector */
+    LOOP_AHEAD_MAX = 8   /* the most iterations that are loaded before the first is used */
 };
 
 /* A statement.  Which fields count depends on the parts of its kind; the others are 0. */

@@ -400,6 +400,8 @@ static bool check_loop(Check *c, const LStmt *s, int depth) {
             c, "a block takes rows with many entries of a loop whose rows have no teams");
     if (s->sched.split_entries && s->sched.share != LS_WAYS && s->sched.share != LS_TEAM)
         return kernel_error(c, "a loop is split among blocks and no threads share it");
+    if (s->sched.ahead && s->sched.share != LS_WAYS)
+        return kernel_error(c, "a loop is loaded ahead and no ways share it");
     if (s->sched.serial && !is_in_row_lanes(c))
         return kernel_error(c, "no iterations are side by side around a loop that is serial");
     return check_body(c, s, depth) && check_vectors(c, s);

@@ -471,6 +471,8 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *region,
             set_team_fault(t, s->span, "its threads cannot share a loop like this");
         if (s->sched.split_entries && !loop_may_split(t, s))
             set_team_fault(t, s->span, "blocks cannot share a loop like this");
+        if (s->sched.ahead && loop_ahead_fault(t, s))
+            set_team_fault(t, s->span, "a loop like this cannot be loaded ahead");
         const LoopColumns *inner_region = region;
         for (int i = 0; s->kind == L_COLUMNS && i < t->regions.n; i++)
             if (t->regions.v[i].stmt == s) inner_region = &t->regions.v[i];

@@ -170,9 +170,12 @@ bool loop_may_have_pack(const LoopTeam *t, int n);
 /* How many neighbouring columns each lane (or elements each thread) of the kernel has; at least 1.
  */
 int loop_pack(const LKernel *k);
+/* Whether the size is a multiple of n whatever the data are. */
+bool loop_is_multiple(const Expr *e, int n);
 /* Whether the access can load or store n neighbouring columns of a row at once: its last index is
- * the column, the row's width is a multiple of n, and n elements are at most 16 bytes. A packed
- * store comes last in the loop, so no other access may be to its buffer. */
+ * the column, the row's width is a multiple of n, or the number of columns, which only data know,
+ * and n elements are at most 16 bytes. A packed store comes last in the loop, so no other access
+ * may be to its buffer. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n);
 
 /* ---- elements of a thread (codegen/loop_passes/coarsen_threads.c) --------------------------- */
@@ -251,6 +254,20 @@ bool loop_stores_before(const LoopTeam *t, const LStmt *loop);
 bool loop_may_split(const LoopTeam *t, const LStmt *s);
 /* Why several blocks cannot share the entries of loop s in long rows, in words; NULL: they can. */
 const char *loop_split_fault(const LoopTeam *t, const LStmt *s);
+/* ---- loads of several entries (codegen/loop_passes/load_ahead.c) ---------------------------- */
+/* What an iteration of a loop over entries does before the first of several is used: its loads from
+ * memory, and what their indices are made of. */
+typedef struct {
+    bool *early;   /* [n_regs] registers that are known then */
+    bool *is_kept; /* [n_regs] .. and read by what comes later */
+    int n_loads;
+    int bytes; /* of registers that keep what an iteration has loaded */
+} LoopAhead;
+/* Fills in what of loop s, whose entries ways share, is early. */
+LoopAhead loop_early_of(const LoopTeam *t, const LStmt *s);
+/* Why several iterations of loop s cannot be loaded before the first is used, in words; NULL: they
+ * can. */
+const char *loop_ahead_fault(const LoopTeam *t, const LStmt *s);
 /* The region of feature columns that contains statement s; NULL = none does. */
 const LoopColumns *loop_region_of(const LoopTeam *t, const LStmt *s);
 

@@ -65,23 +65,46 @@ template <class T, int N> GN_FN void gn_put(T *p, const GnPack<T, N> &x) {
     *reinterpret_cast<GnPack<T, N> *>(p) = x;
 }
 
-/* The first n of them; the others are 0, and stay what they were. */
-template <int N, class T> GN_FN GnPack<T, N> gn_pack_some(const T *p, int n) {
-    if (n == N) return gn_pack<N>(p);
+/* The first n of them; the others are 0, and stay what they were. at_once: all of them, and p is
+ * such a multiple; else they go one by one. */
+template <int N, class T> GN_FN GnPack<T, N> gn_pack_some(const T *p, int n, bool at_once) {
+    if (at_once) return gn_pack<N>(p);
     GnPack<T, N> x = {};
 #pragma unroll
     for (int i = 0; i < N; i++)
         if (i < n) x.at[i] = p[i];
     return x;
 }
-template <class T, int N> GN_FN void gn_put_some(T *p, const GnPack<T, N> &x, int n) {
-    if (n == N) {
+template <class T, int N> GN_FN void gn_put_some(T *p, const GnPack<T, N> &x, int n, bool at_once) {
+    if (at_once) {
         gn_put(p, x);
         return;
     }
 #pragma unroll
     for (int i = 0; i < N; i++)
         if (i < n) p[i] = x.at[i];
+}
+template <int N, class T> GN_FN GnPack<T, N> gn_pack_some(const T *p, int n) {
+    return gn_pack_some<N>(p, n, n == N);
+}
+template <class T, int N> GN_FN void gn_put_some(T *p, const GnPack<T, N> &x, int n) {
+    gn_put_some(p, x, n, n == N);
+}
+
+/* The columns that a lane has of a row, from `first` on: n of a pack; whole: rows are whole packs,
+ * so n is one, and rows lie at multiples of it. */
+struct GnColumns {
+    int n;
+    bool whole;
+};
+GN_FN GnColumns gn_columns(int64_t first, int64_t width, int pack) {
+    return GnColumns{(int)gn_min64(width - first, pack), width % pack == 0};
+}
+template <int N, class T> GN_FN GnPack<T, N> gn_pack_row(const T *p, const GnColumns &has) {
+    return gn_pack_some<N>(p, has.n, has.whole);
+}
+template <class T, int N> GN_FN void gn_put_row(T *p, const GnPack<T, N> &x, const GnColumns &has) {
+    gn_put_some(p, x, has.n, has.whole);
 }
 
 /* ---- integers: arithmetic wraps, x / 0 is 0 ---------------------------------------- */
@@ -280,6 +303,12 @@ template <class R, class T> GN_FN T gn_fold(const GnBlockTeam &t, T v, int from,
     v = part[0][t.thread % 32];
     for (int warp = 1; warp < GN_THREADS / 32; warp++) v = R::of(v, part[warp][t.thread % 32]);
     return v;
+}
+
+/* Of the entries that a way takes at once, the one `by` behind the first; where the row ends
+ * before, the first again. */
+GN_FN int64_t gn_entry(int64_t first, int by, int64_t end) {
+    return first + by < end ? first + by : first;
 }
 
 /* ---- parts for blocks ----------------------------------------------------------------- */
