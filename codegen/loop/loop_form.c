@@ -39,13 +39,13 @@ static bool same_sched(const LSched *x, const LSched *y) {
     LSched a = *x, b = *y;
     a.balance = b.balance = (MapList){0};
     return !a.where && !b.where && a.parallel == b.parallel && a.vector == b.vector &&
-           a.unroll == b.unroll && a.lanes == b.lanes && a.unroll_vectors == b.unroll_vectors &&
-           a.flat == b.flat && a.expand == b.expand && a.prefix == b.prefix &&
-           a.strips == b.strips && a.rows == b.rows && a.serial == b.serial && a.jam == b.jam &&
-           a.collapse == b.collapse && a.masked == b.masked && a.share == b.share &&
-           a.hub_entries == b.hub_entries && a.split_entries == b.split_entries &&
-           a.split_from == b.split_from && a.few_rows == b.few_rows &&
-           a.few_entries == b.few_entries;
+           a.unroll == b.unroll && a.ahead == b.ahead && a.lanes == b.lanes &&
+           a.unroll_vectors == b.unroll_vectors && a.flat == b.flat && a.expand == b.expand &&
+           a.prefix == b.prefix && a.strips == b.strips && a.rows == b.rows &&
+           a.serial == b.serial && a.jam == b.jam && a.collapse == b.collapse &&
+           a.masked == b.masked && a.share == b.share && a.hub_entries == b.hub_entries &&
+           a.split_entries == b.split_entries && a.split_from == b.split_from &&
+           a.few_rows == b.few_rows && a.few_entries == b.few_entries;
 }
 
 static bool same_list(const LStmt *x, const LStmt *y);

@@ -520,12 +520,16 @@ static bool check_step(Check *c) {
     return plan_error(c, "an unknown step");
 }
 
-/* Checks that temporaries are used only while they are live. */
+/* Checks that temporaries are used only while they are live: those of a group in all of it, as its
+ * steps are done at once. */
 static bool check_lifetimes(Check *c, int position) {
+    const PGroup *g = c->step->group;
+    int first = position, last = position;
+    for (int i = 0; g && i < g->steps.n; i++)
+        if (g->steps.v[i] == c->step) first = position - i, last = first + g->steps.n - 1;
     for (int i = 0; i < c->step->n_bufs; i++) {
         const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
-        if (c->p->flags & PLAN_LIVES && b->kind == PB_TEMP &&
-            (position < b->first || position > b->last))
+        if (c->p->flags & PLAN_LIVES && b->kind == PB_TEMP && (first < b->first || last > b->last))
             return plan_error(c, "%s is used outside of its life", b->name);
     }
     return true;

@@ -1,8 +1,10 @@
 /* Kernels of one form that a device launches at once: the gradients of embedding tables.
  *
- *     3: kernel k_a(dx, ptr_a, perm_a, da) over=A      3: kernel k_a(..) over=A [group 3..4, of one
- * form] 5: kernel k_b(dx, ptr_b, perm_b, db) over=B  =>  4: kernel k_b(..) over=B [group 3..4, of
- * one form]
+ *     3: kernel k_a(dx, ptr_a, perm_a, da) over=A
+ *     5: kernel k_b(dx, ptr_b, perm_b, db) over=B
+ * =>
+ *     3: kernel k_a(..) over=A [group 3..4, of one form]
+ *     4: kernel k_b(..) over=B [group 3..4, of one form]
  *
  * A model of a database has a table for each column of categories.  A table has few rows, to each
  * of which many entries are added, so that its kernel fills a part of a device, for less time than
@@ -25,58 +27,30 @@ enum {
 };
 
 /* ---- which kernels ------------------------------------------------------------------------- */
-static bool mentions(const Expr *e, const Expr *size) {
-    if (!e || e->kind == EX_CONST) return false;
-    if (e->kind == EX_SYM) return size->kind == EX_SYM && e->sym == size->sym;
-    return mentions(e->a, size) || mentions(e->b, size);
-}
-
-/* Whether the number is that of rows of the data, which batches have others of. */
-static bool is_of_data(const Module *m, const Expr *e) {
-    for (int i = 0; i < m->spaces.n; i++)
-        if (m->spaces.v[i]->kind != SP_DIM && mentions(e, m->spaces.v[i]->size)) return true;
-    return false;
-}
-
 /* The parallel loop of a step's kernel that adds entries to the rows of a parameter; NULL: it is
  * another step. */
-static const LStmt *table_loop(const Plan *p, const PStep *s) {
+static const LStmt *table_loop(const PStep *s) {
     if (s->kind != PS_KERNEL || s->kernel->stages.n) return NULL;
     const LStmt *l = plan_first_loop(s->kernel);
     if (!l || l->kind != L_FOR || l->range != LR_EXTENT || !l->sched.parallel || l->next)
         return NULL;
     if (loop_count_entry_loops(l->body) != 1 || loop_has_range(l->body, LR_CHUNK)) return NULL;
-    return is_of_data(p->m, l->extent) ? NULL : l;
+    return expr_counts_rows(l->extent) ? NULL : l;
 }
 
 /* Why the step's kernel cannot be launched with others, in words; NULL: it can. */
 static const char *obstacle(const PStep *s) {
+    const LStmt *l = plan_first_loop(s->kernel);
     int64_t n;
     if (s->partition) return "processes share its rows";
     if (s->pred >= 0) return "it is not always wanted";
     if (s->covered_by) return "a product covers it";
     if (s->op->ask == ASK_APART) return "its value is shown";
     if (s->spmm && s->spmm->index >= 0) return "it is a sparse product of the library";
-    return expr_is_const(plan_first_loop(s->kernel)->extent, &n) && n == 1 ? "it has one row"
-                                                                           : NULL;
+    return l && expr_is_const(l->extent, &n) && n == 1 ? "it has one row" : NULL;
 }
 
-const char *plan_launch_misfit(const Plan *p, const PGroup *g) {
-    if (!p->device) return "a launch for several kernels, in a plan for no device";
-    for (int i = 0; i < g->steps.n; i++) {
-        const PStep *s = g->steps.v[i];
-        if (p->scheduled_for) continue; /* loops have been arranged */
-        const char *why = table_loop(p, s) ? obstacle(s) : "it adds no entries to few rows";
-        if (why) return why;
-        if (!loop_same_form(s->kernel, g->steps.v[0]->kernel)) return "it has another form";
-        for (int k = 0; k < i; k++)
-            if (plan_must_stay_ordered(g->steps.v[k], s))
-                return "it needs another one, or what that leaves";
-    }
-    return NULL;
-}
-
-/* ---- how many of them ---------------------------------------------------------------------- */
+/* ---- how many of them, and whether a group is one ------------------------------------------- */
 /* How often a size is named in an expression. */
 static int sizes_in(const Expr *e) {
     if (!e || e->kind == EX_CONST) return 0;
@@ -94,11 +68,37 @@ static int sizes_of(const LStmt *s) {
     return n;
 }
 
-/* The most kernels like this one whose arguments a launch takes. */
+/* Of how many kernels like this one a launch takes the arguments. */
+static int argument_lists(const LKernel *k) {
+    return ARGUMENT_BYTES / (8 * (k->bufs.n + sizes_of(k->body) + OTHER_ARGUMENTS));
+}
+
 static int most_kernels(const Ctx *c, const LKernel *k) {
-    const int words = k->bufs.n + sizes_of(k->body) + OTHER_ARGUMENTS;
-    const int fit = ARGUMENT_BYTES / (8 * words), most = pass_threshold(c, PASS_T_LAUNCH_KERNELS);
+    const int fit = argument_lists(k), most = pass_threshold(c, PASS_T_LAUNCH_KERNELS);
     return fit < most ? fit : most;
+}
+
+/* Of loops that have been arranged for a device the first one alone is no longer that of rows. */
+static const char *member_misfit(const Plan *p, const PStep *s) {
+    if (s->kind != PS_KERNEL) return "it is no kernel";
+    if (s->kernel->stages.n) return "it has several stages";
+    if (!p->scheduled_for && !table_loop(s)) return "it adds no entries to few rows";
+    return obstacle(s);
+}
+
+const char *plan_launch_misfit(const Plan *p, const PGroup *g) {
+    if (!p->device) return "a launch for several kernels, in a plan for no device";
+    for (int i = 0; i < g->steps.n; i++) {
+        const PStep *s = g->steps.v[i];
+        const char *why = member_misfit(p, s);
+        if (why) return why;
+        if (!loop_same_form(s->kernel, g->steps.v[0]->kernel)) return "it has another form";
+        for (int k = 0; k < i; k++)
+            if (plan_must_stay_ordered(g->steps.v[k], s))
+                return "it needs another one, or what that leaves";
+    }
+    return g->steps.n > argument_lists(g->steps.v[0]->kernel) ? "they have too many arguments"
+                                                              : NULL;
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
@@ -112,7 +112,7 @@ typedef struct {
 /* Why the step's kernel is a launch of its own; NULL: it need not be. *is_table: it adds entries to
  * the rows of a parameter. */
 static const char *alone_reason(const Launches *l, const PStep *s, bool *is_table) {
-    const LStmt *loop = table_loop(l->p, s);
+    const LStmt *loop = table_loop(s);
     *is_table = loop != NULL;
     if (!loop) return "it adds no entries to few rows";
     const char *why = obstacle(s);
