@@ -80,10 +80,16 @@ static bool same_rows(const RowStep *x, const RowStep *y) {
            (!x->is_known || same_halo(&x->halo, &y->halo));
 }
 
+/* What these rows lead to is not known: the numbers by which they are found must be the data's. */
+static RowStep lost(AccessWalk *w, RowStep at) {
+    if (at.is_known && at.halo.n_via) vec_push(w->a, &w->used, at.halo.via[at.halo.n_via - 1]);
+    return (RowStep){0};
+}
+
 /* The rows that are reached from rows p through one more index array b. space: the space they are
  * rows of; NULL = positions in the segments of map `pos`. */
-static RowStep follow(const AccessWalk *w, RowStep p, const LBuf *b, Space *space, const Map *pos) {
-    if (p.halo.n_via == PLAN_HALO_DEPTH_MAX) return (RowStep){0};
+static RowStep follow(AccessWalk *w, RowStep p, const LBuf *b, Space *space, const Map *pos) {
+    if (p.halo.n_via == PLAN_HALO_DEPTH_MAX) return lost(w, p);
     p.halo.via[p.halo.n_via++] = w->s->bufs[b->id];
     p.space = space;
     p.segments_of = pos;
@@ -91,23 +97,23 @@ static RowStep follow(const AccessWalk *w, RowStep p, const LBuf *b, Space *spac
 }
 
 /* The rows of the entries that a loop over a segment visits. */
-static RowStep entry_rows(const AccessWalk *w, const LStmt *loop) {
+static RowStep entry_rows(AccessWalk *w, const LStmt *loop) {
     const Map *m = loop->ptr->map;
     RowStep at = w->reg[loop->at->id];
-    if (!at.is_known || at.space != m->to) return (RowStep){0};
+    if (!at.is_known || at.space != m->to) return lost(w, at);
     if (is_owned_row(&at) && plan_map_keeps_owner(m)) return owned_row(m->from);
     bool sorted = map_is_sorted(m);
     return follow(w, at, loop->ptr, sorted ? m->from : NULL, sorted ? NULL : m);
 }
 
 /* The rows that an index array b leads to from the rows `at`. */
-static RowStep target_rows(const AccessWalk *w, const LBuf *b, RowStep at) {
+static RowStep target_rows(AccessWalk *w, const LBuf *b, RowStep at) {
     const Map *m = b->map;
     if (b->kind == LB_MAP_PERM)
-        return at.segments_of == m ? follow(w, at, b, m->from, NULL) : (RowStep){0};
+        return at.segments_of == m ? follow(w, at, b, m->from, NULL) : lost(w, at);
     if (b->sorted_by)
-        return at.segments_of == b->sorted_by ? follow(w, at, b, m->to, NULL) : (RowStep){0};
-    if (at.space != m->from) return (RowStep){0};
+        return at.segments_of == b->sorted_by ? follow(w, at, b, m->to, NULL) : lost(w, at);
+    if (at.space != m->from) return lost(w, at);
     if (is_owned_row(&at) && plan_map_keeps_owner(m)) return owned_row(m->to);
     return follow(w, at, b, m->to, NULL);
 }
@@ -119,16 +125,17 @@ static void record_read(AccessWalk *w, RowReads *to, int buf, RowStep at) {
     vec_push(w->a, to, ((RowRead){buf, at}));
 }
 
-/* Whether the statement only finds rows by its i-th register, or tells whether there is one. */
+/* Whether the statement only finds rows by its i-th register, or tells whether there is one. (The
+ * segments of rows have the numbers of the data.) */
 static bool only_finds_rows(const LStmt *s, int i) {
     if (s->kind == L_LOAD) return i == 0;
-    if (s->kind == L_FOR) return s->range == LR_SEGMENT;
-    if (s->kind == L_STORE) return s->buf->kind == LB_LOCAL && i == s->buf->rank;
+    if (s->kind == L_STORE) return s->buf->kind == LB_LOCAL && !s->buf->rank && i == 0;
     if (s->kind != L_LET) return false;
     if (s->fn == L_FN_OP) return s->op == OP_CAST;
     const LStmt *than = s->n_arg == 2 ? s->arg[1]->def : NULL;
-    bool of_size = than && than->kind == L_LET && (than->fn == L_FN_CONST || than->fn == L_FN_SIZE);
-    return (s->fn == L_FN_IGE || s->fn == L_FN_ILT) && i == 0 && of_size;
+    if (!than || than->kind != L_LET || i != 0) return false;
+    return (s->fn == L_FN_IGE && than->fn == L_FN_CONST && than->imm == 0) ||
+           (s->fn == L_FN_ILT && than->fn == L_FN_SIZE);
 }
 
 /* Records the index arrays whose numbers the statement uses in another way. */
@@ -163,7 +170,12 @@ static void store_local(AccessWalk *w, const LStmt *s, bool *again) {
     RowStep *to = &w->local[s->buf->id], from = w->reg[s->src->id];
     bool first = !again[s->buf->id];
     again[s->buf->id] = true;
-    *to = first || same_rows(to, &from) ? from : (RowStep){0};
+    if (first || same_rows(to, &from)) {
+        *to = from;
+        return;
+    }
+    lost(w, from);
+    *to = lost(w, *to);
 }
 
 /* Finds, for each register of the statements, which rows it is an index of (owned by this process,
