@@ -126,7 +126,7 @@ static const char every_part[] =
     "  map src: idx src(e)\n"
     "  for %v.0 in N_p parallel balanced dst(e), src(e) hubs 256 rows 16 where N_p up_to 16"
     " vector 16 whole unroll flat 16 expand 8 prefix strips 16 jam serial collapse"
-    " by ways split 2048 from 65536 few 256 to 1024 {\n"
+    " by ways split 2048 from 65536 few 256 to 1024 ahead 4 {\n"
     "    local acc: f32[16]\n"
     "    %x.1: f32 = load_old y[%v.0, %v.0] pack remat\n"
     "    %a.2: f32 = tanh %x.1 remat\n"
