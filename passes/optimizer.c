@@ -494,8 +494,10 @@ static void add_update(const Optim *train, const Grads *gs, int first_stream) {
     for (int i = 0; i < gs->n; i++) vec_push(m->a, &own, ((Grad){.var = gs->v[i].var}));
     read_parameters(&o, &own);
     if (o.r->ema > 0) read_all_raw(&o, &own);
+    const int n_streams = m->n_streams;
     m->n_streams = first_stream;
     update_all(&o, &own);
+    if (m->n_streams < n_streams) m->n_streams = n_streams;
 }
 
 /* Whether processes may share the steps of an update (runtime/batch/train_shares.h). */
