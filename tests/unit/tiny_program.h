@@ -107,11 +107,11 @@ static const rt_var tiny_vars[] = {
 };
 
 #define BUF(name, kind, dt, io, space, phase, first, last, rank)                                   \
-    {name, RT_BUF_##kind, RT_##dt, io,           space,         0,    NO,    NO, phase, first,     \
-     last, rank,          NO,      RT_OUT_VALUE, RT_SPLIT_NONE, NULL, false, 0,  0}
+    {name, RT_BUF_##kind, RT_##dt,       io,   space, 0, NO, NO, phase, first, last, rank,         \
+     NO,   RT_OUT_VALUE,  RT_SPLIT_NONE, NULL, false, 0, 0,  0,  false}
 #define OUT(name, io, space, phase, rank, role, split, of)                                         \
     {name, RT_BUF_OUTPUT, RT_F32,           io, space, 0, NO, NO, phase, 0, 0, rank,               \
-     NO,   RT_OUT_##role, RT_SPLIT_##split, of, false, 0, 0}
+     NO,   RT_OUT_##role, RT_SPLIT_##split, of, false, 0, 0,  0,  false}
 static const rt_buf tiny_bufs[] = {
     [B_X] = BUF("x", DATA, F32, 0, NO, NO, 0, 0, 2),
     [B_T] = BUF("t", DATA, F32, 0, NO, NO, 0, 0, 1),
