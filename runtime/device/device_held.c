@@ -41,6 +41,7 @@ static int space_of_numbers(const rt_program *p, int b) {
 /* Of an index array in a map's order: the entries of own rows. */
 static RtRange own_entries(const RtExec *x, const rt_map *order, const RtHeldRows *h) {
     const int64_t *ptr = x->buf[order->ptr_buf];
+    if (!ptr) return (RtRange){0, 0}; /* a relation that is not built yet */
     return (RtRange){ptr[h->own.lo], ptr[h->own.hi]};
 }
 

@@ -105,19 +105,20 @@ def neighbours():
     save("ring/split.npy", "b", "|i1", (n,), [1 + (i % 5 == 0) + (i % 10 == 0) for i in range(n)])
     ends = [(i, (i + k) % n) for i in range(n) for k in (1, 2, n - 1)]
     save("ring/e.npy", "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
+    save("ring/w.npy", "f", "<f4", (len(ends),), [r.random() for _ in ends])
     columns = {"x": {"kind": "float", "shape": [n, width], "file": "x.npy"}, "y": {"kind": "class", "categories": 3, "file": "y.npy"},
                "split": {"kind": "split", "file": "split.npy"}}
     with open("ring/schema.json", "w", encoding="utf-8") as f:
         json.dump({"format": 1, "nodes": {"paper": {"count": n, "columns": columns}},
-                   "edges": {"cites": {"src": "paper", "dst": "paper", "count": len(ends), "file": "e.npy", "columns": {}}}, "graphs": {}}, f)
+                   "edges": {"cites": {"src": "paper", "dst": "paper", "count": len(ends), "file": "e.npy",
+                                       "columns": {"w": {"kind": "float", "shape": [len(ends)], "file": "w.npy"}}}}, "graphs": {}}, f)
     subprocess.run([BUILD + "/gnnc", "partition", "ring", "4", "-o", "ring4", "--method", "rows"], check=True, stdout=subprocess.DEVNULL)
 
 
 def own_memory():
     """A GPU has own rows, and those that it reads: the more GPUs, the less each needs."""
     text = open(f"{TOP}/models/sage.gnn", encoding="utf-8").read().replace("csr f32", "f32").replace("layers/", f"{TOP}/models/layers/")
-    lib = written(BUILD, "dense", text, "cuda", ["--parts", "--name=model"])
-    lib.gnnc_trainer_error.restype = ctypes.c_char_p
+    lib = own_rows("dense", text)
     neighbours()
     data, one = b"ring4", None
     for n in (1, 2, 4):
@@ -128,20 +129,30 @@ def own_memory():
         one = one or of[0]
         print(f"{n} GPUs: {max(of)} bytes at most for rows of each, {max(of) / one:.3f} of one's")
         check(f"{n} hold a part each", max(of) < one * (1 / n + 0.12), of)
-        same_as_one(lib, data, n)
+        same_as_one(lib, data, n, "ring")
+    some = text.replace("g.cites,", "some,").replace("paper -> paper", "paper -> paper { w: f32 }").replace("  h = relu", "  some = g.cites where g.cites.w > 0.3\n  h = relu")
+    lib = own_rows("some", some)
+    for n in (1, 3):
+        same_as_one(lib, data, n, "some edges")
 
 
-def same_as_one(lib, data, n):
+def own_rows(name, text):
+    lib = written(BUILD, name, text, "cuda", ["--parts", "--name=model"])
+    lib.gnnc_trainer_error.restype = ctypes.c_char_p
+    return lib
+
+
+def same_as_one(lib, data, n, name):
     def does(t):
         t.steps(EPOCHS)
         t.ok(t.lib.gnnc_trainer_evaluate(t.t))
         if t.rank == 0:
-            t.save(f"ring.{n}")
+            t.save(f"{name}.{n}")
         return predicted(t)
     rows = Rows(n)
     of = in_threads(lib, data, n, does, local=n, rows=rows)
-    check(f"{n} of a ring predict", all(isinstance(x, bytes) for x in of) and not rows.wrong, rows.wrong)
-    check(f"{n} of a ring: the bits of one", bytes_of(f"ring.{n}") == bytes_of("ring.1") and len(set(of)) == 1)
+    check(f"{name}: {n} predict", all(isinstance(x, bytes) for x in of) and not rows.wrong, rows.wrong)
+    check(f"{name}: {n}: the bits of one", bytes_of(f"{name}.{n}") == bytes_of(f"{name}.1") and len(set(of)) == 1)
 
 
 def goes_on(t):
