@@ -95,7 +95,7 @@ static gnnc_status names_of_texts(RtPool *pool, const char *dir, const RtTable *
     const RtColumn *c = rt_table_column(t, "name");
     *has = c && c->kind == RT_COL_CAT && c->rank == 1 && c->names;
     for (int64_t i = 0; i < t->count && *has; i++)
-        if ((*has = c->i32[i] >= 0)) names[i] = c->names[c->i32[i]];
+        if ((*has = c->i32[i] >= 0 && c->i32[i] < c->n_categories)) names[i] = c->names[c->i32[i]];
     return GNNC_OK;
 }
 

@@ -217,9 +217,11 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, b
     return to;
 }
 
-/* Has the row a category?  Rows that another process sends may hold anything here (pull_rows). */
-static bool is_code(const RtColumn *c, int64_t at) {
-    return c->i32[at] >= 0 && c->i32[at] < c->n_categories;
+/* The row's category; -1: it has none.  Rows that another process sends may hold anything here, at
+ * each look (pull_rows). */
+static int32_t code_at(const RtColumn *c, int64_t at) {
+    const int32_t v = c->i32[at];
+    return v >= 0 && v < c->n_categories ? v : -1;
 }
 
 /* Replaces the data's codes by the model's. Where all are equal nothing is written, which leaves a
@@ -233,15 +235,18 @@ static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     bool same = true;
     if (!to) return rt_fail_nomem(&x->rt->err, k->of);
     for (int64_t i = 0; i < n; i++) {
-        if (!is_code(c, i)) continue;
-        if (to[c->i32[i]] < 0 && unknown < 0) unknown = i;
-        same &= to[c->i32[i]] == c->i32[i];
+        const int32_t v = code_at(c, i);
+        same &= v < 0 ? c->i32[i] < 0 : to[v] == v;
+        if (v >= 0 && to[v] < 0 && unknown < 0) unknown = i;
     }
     gnnc_status st = unknown < 0 ? GNNC_OK : unknown_name(x, col, k, unknown);
     if (st != GNNC_OK) return st;
     int32_t *own = same ? NULL : RT_NEWN(pool, int32_t, n);
     if (!same && !own) return rt_fail_nomem(&x->rt->err, k->of);
-    for (int64_t i = 0; i < n && own; i++) own[i] = is_code(c, i) ? to[c->i32[i]] : c->i32[i];
+    for (int64_t i = 0; i < n && own; i++) {
+        const int32_t v = code_at(c, i);
+        own[i] = v < 0 ? -1 : to[v];
+    }
     if (own) c->i32 = own;
     c->n_categories = k->n;
     c->names = k->names;
@@ -313,7 +318,7 @@ static gnnc_status cut_codes(RtExec *x, int col, int64_t n_categories) {
     int64_t n = n_values(c);
     int32_t *own = RT_NEWN(&x->rt->bound->data->pool, int32_t, n);
     if (!own) return rt_fail_nomem(&x->rt->err, c->name);
-    for (int64_t i = 0; i < n; i++) own[i] = c->i32[i] < n_categories ? c->i32[i] : -1;
+    for (int64_t i = 0; i < n; i++) own[i] = code_at(c, i) < n_categories ? code_at(c, i) : -1;
     if (buf >= 0 && x->buf[buf] == c->i32) x->buf[buf] = own;
     c->i32 = own;
     return GNNC_OK;
@@ -323,7 +328,7 @@ gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories) {
     RtColumn *c = rt_bind_data_column(x, col);
     if (!has_codes(c) || !x->rt->given || c->n_categories == n_categories) return GNNC_OK;
     int64_t n = n_values(c), high = 0;
-    while (high < n && c->i32[high] < n_categories) high++;
+    while (high < n && code_at(c, high) < n_categories) high++;
     gnnc_status st = high < n ? high_code(x, col, high, n_categories) : GNNC_OK;
     if (st == GNNC_OK && high < n) st = cut_codes(x, col, n_categories);
     if (st == GNNC_OK) c->n_categories = n_categories;
