@@ -375,6 +375,10 @@ static gnnc_status settle(gnnc_trainer *t, int64_t end) {
 
 gnnc_status rt_shares_settle(gnnc_trainer *t) {
     const RtShares *s = t->shares;
+    if (s && s->due && s->from >= s->to)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the gradients of an update are added, and the update has failed: the next "
+                       "step makes it");
     return s ? settle(t, s->due ? s->to - 1 : s->to) : GNNC_OK;
 }
 
