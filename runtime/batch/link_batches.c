@@ -467,7 +467,7 @@ void rt_link_batches_stop(gnnc_trainer *t) {
     rt_minibatch_free(&b->eval);
     rt_batch_step_free(&b->test);
     rt_link_scores_stop(&b->scores);
-    rt_device_negatives_free(b->negatives);
+    rt_device_pairs_free(b->negatives);
     t->links = NULL;
 }
 

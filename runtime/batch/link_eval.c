@@ -120,7 +120,7 @@ static gnnc_status draw_there(gnnc_trainer *t, RtPool *pool, int split, uint64_t
     for (int k = 0; t->options.check_sampler && k < 2; k++)
         if (!(end[k] = RT_NEWN(pool, int32_t, m + 1))) return nomem(t);
     gnnc_status st =
-        rt_device_negatives_draw(b->negatives, key, b->held, n, end[0], end[1], &t->rt.err);
+        rt_device_pairs_draw(b->negatives, key, b->held, n, end[0], end[1], &t->rt.err);
     if (st != GNNC_OK || !t->options.check_sampler) return st;
     if (!memcmp(end[0], pairs->src + n, bytes) && !memcmp(end[1], pairs->dst + n, bytes)) return st;
     return rt_fail(&t->rt.err, GNNC_E_ASSERT, "split %d: other negatives on the device", split);
@@ -233,8 +233,8 @@ gnnc_status rt_link_negatives_draw_there(gnnc_trainer *t, const RtDeviceSampler 
     RtError *err = &t->rt.err;
     if (!b || b->no_split || t->program->sampling.eval_links != RT_LINKS_PAIRS) return GNNC_OK;
     const RtDrawnNegatives how = how_drawn(t);
-    gnnc_status st = rt_device_negatives_new(&b->negatives, &t->x, &b->links, b->base, &how,
-                                             drawn_for_each(t), like);
+    gnnc_status st = rt_device_pairs_new(&b->negatives, &t->x, &b->links, b->base, &how,
+                                         drawn_for_each(t), like);
     if (st != GNNC_E_NOMEM) return st;
     rt_message(&t->rt, "sampler: negatives of held-out links: %s; the host draws them", err->text);
     err->text[0] = '\0';

@@ -42,8 +42,8 @@ struct RtLinkBatches {
     RtMinibatch eval;        /* held-out links or queries */
     RtBatchStep test;        /* @eval over them */
     RtBatchMetrics metrics;
-    bool evaluated;               /* once: there is room */
-    RtDeviceNegatives *negatives; /* draws those of held-out links; NULL = the host does */
+    bool evaluated;           /* once: there is room */
+    RtDevicePairs *negatives; /* draws those of held-out links; NULL = the host does */
     RtLinkScores scores;
 };
 

@@ -58,14 +58,14 @@ typedef struct RtDrawnPairs {
 
 /* Negatives of links that are judged, a whole split at once: those of rt_links_pairs().  It waits
  * for them; used by one thread at a time.  base, like: RtDeviceSamplerSpec; k of each link. */
-typedef struct RtDeviceNegatives RtDeviceNegatives;
-gnnc_status rt_device_negatives_new(RtDeviceNegatives **out, RtExec *x, const RtLinks *links,
-                                    int base, const RtDrawnNegatives *how, int64_t k,
-                                    const RtDeviceSampler *like);
-void rt_device_negatives_free(RtDeviceNegatives *s); /* NULL is fine */
+typedef struct RtDevicePairs RtDevicePairs;
+gnnc_status rt_device_pairs_new(RtDevicePairs **out, RtExec *x, const RtLinks *links, int base,
+                                const RtDrawnNegatives *how, int64_t k,
+                                const RtDeviceSampler *like);
+void rt_device_pairs_free(RtDevicePairs *s); /* NULL is fine */
 /* Of the n links edge[]: the ends of their negatives, src and dst [n k]. */
-gnnc_status rt_device_negatives_draw(const RtDeviceNegatives *s, uint64_t key, const int32_t *edge,
-                                     int64_t n, int32_t *src, int32_t *dst, RtError *err);
+gnnc_status rt_device_pairs_draw(const RtDevicePairs *s, uint64_t key, const int32_t *edge,
+                                 int64_t n, int32_t *src, int32_t *dst, RtError *err);
 
 /* As rt_sample_groups(); with pairs, the groups are their ends, whatever ids they have.  Arrays of
  * `out` lie in the slot's memory until its next batch. */

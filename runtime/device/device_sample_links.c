@@ -91,7 +91,7 @@ typedef struct {
     uint64_t key;
 } Asked;
 
-struct RtDeviceNegatives {
+struct RtDevicePairs {
     RtPool pool;
     RtDevice *d;
     void *queue;
@@ -103,7 +103,7 @@ struct RtDeviceNegatives {
     size_t edge, seed, n_bytes, all_bytes;
 };
 
-static gnnc_status take_memory(RtDeviceNegatives *s) {
+static gnnc_status take_memory(RtDevicePairs *s) {
     RtDevice *d = s->d;
     RtLay slot = {.align = d->ops->align}, links = slot;
     void *here, *there;
@@ -129,21 +129,21 @@ out:
     return st;
 }
 
-gnnc_status rt_device_negatives_new(RtDeviceNegatives **out, RtExec *x, const RtLinks *links,
-                                    int base, const RtDrawnNegatives *how, int64_t k,
-                                    const RtDeviceSampler *like) {
+gnnc_status rt_device_pairs_new(RtDevicePairs **out, RtExec *x, const RtLinks *links, int base,
+                                const RtDrawnNegatives *how, int64_t k,
+                                const RtDeviceSampler *like) {
     RtPool pool;
     gnnc_status st;
     *out = NULL;
     rt_pool_init(&pool, &x->rt->pool.from);
-    RtDeviceNegatives *s = RT_NEW(&pool, RtDeviceNegatives); /* inside its own pool */
+    RtDevicePairs *s = RT_NEW(&pool, RtDevicePairs); /* inside its own pool */
     if (!s) return rt_fail_nomem(&x->rt->err, "negatives on the device");
-    *s = (RtDeviceNegatives){.pool = pool,
-                             .d = x->rt->device,
-                             .kernel = x->program->device_sample,
-                             .ends = {.links = links, .how = *how},
-                             .k = k,
-                             .most_links = PAIRS / (1 + k) + 1};
+    *s = (RtDevicePairs){.pool = pool,
+                         .d = x->rt->device,
+                         .kernel = x->program->device_sample,
+                         .ends = {.links = links, .how = *how},
+                         .k = k,
+                         .most_links = PAIRS / (1 + k) + 1};
     if (s->most_links > links->rel->n_edges) s->most_links = links->rel->n_edges + 1;
     TRY(st, s->d->ops->side_open(s->d, &s->queue));
     TRY(st, rt_draw_ends_find(s->d, &s->ends, base, like ? &like->ends : NULL));
@@ -152,11 +152,11 @@ out:
     if (st == GNNC_OK)
         *out = s;
     else
-        rt_device_negatives_free(s);
+        rt_device_pairs_free(s);
     return st;
 }
 
-void rt_device_negatives_free(RtDeviceNegatives *s) {
+void rt_device_pairs_free(RtDevicePairs *s) {
     if (!s) return;
     RtDevice *d = s->d;
     d->ops->unpin(d, s->here);
@@ -169,7 +169,7 @@ void rt_device_negatives_free(RtDeviceNegatives *s) {
 }
 
 /* What the kernel reads of n links from number `first` on. */
-static RtDraw ask(const RtDeviceNegatives *s, uint64_t key, const int32_t *edge, int64_t first,
+static RtDraw ask(const RtDevicePairs *s, uint64_t key, const int32_t *edge, int64_t first,
                   int64_t n) {
     const Asked *there = (const void *)s->there;
     *(Asked *)(void *)s->here =
@@ -187,8 +187,8 @@ static RtDraw ask(const RtDeviceNegatives *s, uint64_t key, const int32_t *edge,
                     .seed = (void *)(s->there + s->seed)};
 }
 
-gnnc_status rt_device_negatives_draw(const RtDeviceNegatives *s, uint64_t key, const int32_t *edge,
-                                     int64_t n, int32_t *src, int32_t *dst, RtError *err) {
+gnnc_status rt_device_pairs_draw(const RtDevicePairs *s, uint64_t key, const int32_t *edge,
+                                 int64_t n, int32_t *src, int32_t *dst, RtError *err) {
     const RtDeviceOps *ops = s->d->ops;
     gnnc_status st = GNNC_OK;
     for (int64_t first = 0, some; first < n; first += some) {
