@@ -8,7 +8,7 @@
 /* A column of the program of which rows are pulled. */
 typedef struct {
     int column, type; /* type: of nodes, as batches number them */
-    size_t row_bytes; /* 0 of a csr column, whose rows have so many entries as they like */
+    size_t row_bytes; /* 0 of a csr column, whose rows have any number of entries */
     bool sparse;      /* it is one: */
     RtCsr own;        /* its entries in this process's rows, of which the first is row 0 */
     int64_t *end;     /* of rows that are wanted, those of process 0 first: where entries end in the

@@ -1,5 +1,5 @@
 /* What steps add between two updates: sums of gradients, and states such as means.  A step's part
- * is computed by itself, on top of -0, and added to the sums by the host.
+ * is computed by itself, on top of -0, and then added to the sums.
  *
  * On a device a step's part is copied to page-locked memory in the queue's order, and nobody waits
  * for it; the host has the sums while parts are made (`apart`), and sends them back when it has

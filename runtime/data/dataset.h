@@ -63,7 +63,8 @@ typedef struct RtDataset {
 /* The caller closes *out; on failure *out is NULL.  map_values: columns of values (float, csr's
  * values, multilabel, time, id) stay in their files where these hold the element type that is
  * wanted; what indexes (ends, pointers, categories, splits) is read, as it is checked here and
- * then relied on.  Only the ends of 2^31 edges or more are mapped in any case. */
+ * then relied on, but for columns of nodes in parts, which several processes share.  Only the ends
+ * of 2^31 edges or more are mapped in any case. */
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err);
 /* Which of several processes opens data in parts; n below 2: it is alone. */
@@ -76,7 +77,7 @@ static inline int64_t rt_share_begin(const RtTable *t, int rank, int n) {
 }
 /* As rt_dataset_open, but tables of at least so many edges (0 = no table) are left in their files,
  * of which only the shape is looked at: who needs them reads them, and then they are checked.  Of
- * float columns of nodes in parts only the share's rows are checked. */
+ * float, cat and csr columns of nodes in parts only the share's rows are checked. */
 gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
                                  int64_t late_edges, RtShare share, RtDataset **out, RtError *err);
 /* The same, but all files are mapped, edges as well, for who goes through them once and ends soon.

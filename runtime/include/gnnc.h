@@ -429,7 +429,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(check_times, 0, 0, 1, "mini-batches with time: fail if a row newer than its seed is read") \
     INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
     INT(reduce_fast, 0, 0, 1,                                                                      \
-        "processes that share rows: sums by all_reduce; bits depend on how many they are")         \
+        "processes that share rows: sums by a library; bits depend on how many they are")          \
     INT(stale_halos, 0, 0, INT32_MAX,                                                              \
         "processes that share rows: N training steps go on with rows of others of an earlier one") \
     INT(seeds_by_part, 0, 0, 1,                                                                    \
@@ -491,8 +491,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                or clusters
  *   pull_rows    of data in parts, on the cpu: a process reads and checks its parts' rows alone of
  *                the float columns that batches read, and of cat and csr ones that nothing else
- * reads; all evaluate, predict and embed together. GNNC_E_STATE: fewer parts than processes, no
- * `exchange`, a model that scores links pull_cache   each process may be told another number
+ *                reads; all evaluate, predict and embed together.  GNNC_E_STATE: fewer parts than
+ *                processes, no `exchange`, a model that scores links
+ *   pull_cache   each process may be told another number
  *   device_features  2: columns of several numbers a row take as much page-locked memory; the bits
  *                are those of 0 and 1.  GNNC_E_LIMIT, GNNC_E_DEVICE: there is none
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
@@ -642,8 +643,8 @@ typedef struct gnnc_progress {
     int64_t epochs_done, epochs_total;
     int64_t steps_done, steps_left; /* of the epoch under way, after this step */
     double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back,
-                     * and where another process makes the step, but an
-                     * update's last */
+                     * and where another process makes the step, but the
+                     * last of an update and one with an evaluation */
     double seconds; /* since the call began */
     int evaluated;  /* metrics are those behind this step (eval_every_steps) */
 } gnnc_progress;
