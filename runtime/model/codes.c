@@ -318,7 +318,10 @@ static gnnc_status cut_codes(RtExec *x, int col, int64_t n_categories) {
     int64_t n = n_values(c);
     int32_t *own = RT_NEWN(&x->rt->bound->data->pool, int32_t, n);
     if (!own) return rt_fail_nomem(&x->rt->err, c->name);
-    for (int64_t i = 0; i < n; i++) own[i] = code_at(c, i) < n_categories ? code_at(c, i) : -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t v = code_at(c, i);
+        own[i] = v < n_categories ? v : -1;
+    }
     if (buf >= 0 && x->buf[buf] == c->i32) x->buf[buf] = own;
     c->i32 = own;
     return GNNC_OK;
