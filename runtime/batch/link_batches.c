@@ -361,22 +361,27 @@ static bool trains_queries(const gnnc_trainer *t) {
     return t->program->sampling.train_links == RT_LINKS_QUERIES;
 }
 
+RtDrawnNegatives rt_link_how_drawn(const gnnc_trainer *t, bool held_out) {
+    const RtLinkBatches *b = t->links;
+    const rt_sampling *s = &t->program->sampling;
+    return (RtDrawnNegatives){.how = s->corrupt,
+                              .avoid = held_out ? !b->when : s->avoid,
+                              .first = RT_SPLIT_TRAIN,
+                              .last = held_out ? RT_SPLIT_TEST : RT_SPLIT_TRAIN,
+                              .when = b->when,
+                              .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)}};
+}
+
 gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
                                  const int32_t *seed, int64_t n, bool elsewhere, RtLinkBatch *out,
                                  RtError *err) {
     const RtLinkBatches *b = t->links;
-    const rt_sampling *how = &t->program->sampling;
     uint64_t key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE);
     *out = (RtLinkBatch){.queries = trains_queries(t), .n = n, .negative_key = key};
     if (out->queries)
         return rt_links_query(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
-    RtNegatives neg = {.k = how->negatives,
-                       .how = how->corrupt,
-                       .avoid = how->avoid,
-                       .first = RT_SPLIT_TRAIN,
-                       .last = RT_SPLIT_TRAIN,
-                       .when = b->when,
-                       .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
+    RtNegatives neg = {.k = t->program->sampling.negatives,
+                       .drawn = rt_link_how_drawn(t, false),
                        .key = key,
                        .elsewhere = elsewhere};
     return rt_links_pairs(&b->links, pool, seed, n, &neg, &out->pairs, err);
@@ -429,13 +434,7 @@ void rt_link_batches_seeds_there(const gnnc_trainer *t, const RtBatchMap *map, i
     spec->n_trees = batch;
     spec->links = &b->links;
     spec->base = b->base;
-    spec->negatives =
-        (RtDrawnNegatives){.how = s->corrupt,
-                           .avoid = s->avoid,
-                           .first = RT_SPLIT_TRAIN,
-                           .last = RT_SPLIT_TRAIN,
-                           .when = b->when,
-                           .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)}};
+    spec->negatives = rt_link_how_drawn(t, false);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

@@ -92,18 +92,6 @@ static gnnc_status add_negatives_of_data(gnnc_trainer *t, int split, RtPool *poo
     return with_negatives(t, pos, edge, n, pool, out);
 }
 
-/* How negatives of held-out links are drawn: of links by time those that are there then, else no
- * edges of any split. */
-static RtDrawnNegatives how_drawn(const gnnc_trainer *t) {
-    const RtLinkBatches *b = t->links;
-    return (RtDrawnNegatives){.how = t->program->sampling.corrupt,
-                              .avoid = !b->when,
-                              .first = RT_SPLIT_TRAIN,
-                              .last = RT_SPLIT_TEST,
-                              .when = b->when,
-                              .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)}};
-}
-
 static int64_t drawn_for_each(const gnnc_trainer *t) {
     int64_t k = t->program->sampling.negatives;
     return t->links->no_split ? 0 : k > 0 ? k : 1;
@@ -131,14 +119,8 @@ static gnnc_status draw_there(gnnc_trainer *t, RtPool *pool, int split, uint64_t
 static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool *pool,
                                   RtStepEdges *out) {
     RtLinkBatches *b = t->links;
-    const RtDrawnNegatives how = how_drawn(t);
     RtNegatives neg = {.k = drawn_for_each(t),
-                       .how = how.how,
-                       .avoid = how.avoid,
-                       .first = how.first,
-                       .last = how.last,
-                       .when = how.when,
-                       .since = {how.since[0], how.since[1]},
+                       .drawn = rt_link_how_drawn(t, true),
                        .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE),
                        .elsewhere = b->negatives && !t->options.check_sampler};
     RtStepEdges pos;
@@ -232,7 +214,7 @@ gnnc_status rt_link_negatives_draw_there(gnnc_trainer *t, const RtDeviceSampler 
     RtLinkBatches *b = t->links;
     RtError *err = &t->rt.err;
     if (!b || b->no_split || t->program->sampling.eval_links != RT_LINKS_PAIRS) return GNNC_OK;
-    const RtDrawnNegatives how = how_drawn(t);
+    const RtDrawnNegatives how = rt_link_how_drawn(t, true);
     gnnc_status st = rt_device_pairs_new(&b->negatives, &t->x, &b->links, b->base, &how,
                                          drawn_for_each(t), like);
     if (st != GNNC_E_NOMEM) return st;

@@ -49,6 +49,9 @@ struct RtLinkBatches {
 
 /* Edges of a split, or queries that have one: how many, and which; `out` may be NULL. */
 int64_t rt_link_batches_of_split(const RtLinkBatches *b, bool queries, int split, int32_t *out);
+/* Negatives of training, or of held-out links: of links by time those that are there then, else no
+ * edges of any split. */
+RtDrawnNegatives rt_link_how_drawn(const gnnc_trainer *t, bool held_out);
 const double *rt_link_node_times(const gnnc_trainer *t, bool dst); /* NULL: they have none */
 void rt_link_scores_stop(RtLinkScores *s);
 

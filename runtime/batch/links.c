@@ -149,13 +149,14 @@ static void set(RtStepEdges *d, int64_t i, int32_t src, int32_t dst, int32_t ori
 }
 
 /* NaN: a time that is not known is none of before. */
-static bool is_there(const RtNegatives *how, int32_t e, const int32_t v[2]) {
+static bool is_there(const RtDrawnNegatives *how, int32_t e, const int32_t v[2]) {
     for (int k = 0; k < 2 && how->when; k++)
         if (how->since[k] && !(how->since[k][v[k]] <= how->when[e])) return false;
     return true;
 }
 
-static bool will_not_do(const RtLinks *l, const RtNegatives *how, int32_t e, const int32_t v[2]) {
+static bool will_not_do(const RtLinks *l, const RtDrawnNegatives *how, int32_t e,
+                        const int32_t v[2]) {
     if (!is_there(how, e, v)) return true;
     return how->avoid && rt_links_have(l, v[0], l->kind[e], v[1], how->first, how->last);
 }
@@ -163,7 +164,7 @@ static bool will_not_do(const RtLinks *l, const RtNegatives *how, int32_t e, con
 /* Draws a negative v[0], v[1] for edge e. One that is a true edge, or of a node not there yet, is
  * drawn again; in the end the nodes behind the last draw are taken in turn, and where none will do,
  * that draw. */
-static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t state,
+static void draw(const RtLinks *l, const RtDrawnNegatives *how, int32_t e, uint64_t state,
                  int32_t v[2]) {
     enum { TRIES = 64 };
     const int64_t n[2] = {l->rel->n_src, l->rel->n_dst};
@@ -197,7 +198,7 @@ gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, 
             v[0] = l->rel->src[e];
             v[1] = l->rel->dst[e];
             if (!how->elsewhere)
-                draw(l, how, e, rt_draw_state(how->key, (uint32_t)i, (uint32_t)j), v);
+                draw(l, &how->drawn, e, rt_draw_state(how->key, (uint32_t)i, (uint32_t)j), v);
             set(out, n + i * k + j, v[0], v[1], e, e);
         }
     }

@@ -39,16 +39,21 @@ typedef struct RtStepEdges {
     int32_t *row;              /* [n] the edge of rel whose columns it has */
 } RtStepEdges;
 
-/* n edges, then k negatives of each: negative j of the i-th is row n + i k + j. */
-typedef struct RtNegatives {
-    int64_t k;       /* of each edge */
+/* How negatives are drawn, whatever the batch. */
+typedef struct RtDrawnNegatives {
     rt_negative how; /* which ends are drawn */
     bool avoid;      /* edges of the splits first .. last, where there is another node */
     int first, last; /* splits */
-    uint64_t key;    /* sample_key.h */
-    bool elsewhere;  /* their ends are drawn by somebody else: here they are the edge's */
     /* Nodes that are there at the link's time: [E] of rel, [n_src], [n_dst]; NULL = all are. */
     const double *when, *since[2];
+} RtDrawnNegatives;
+
+/* n edges, then k negatives of each: negative j of the i-th is row n + i k + j. */
+typedef struct RtNegatives {
+    int64_t k; /* of each edge */
+    RtDrawnNegatives drawn;
+    uint64_t key;   /* sample_key.h */
+    bool elsewhere; /* their ends are drawn by somebody else: here they are the edge's */
 } RtNegatives;
 gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, int64_t n,
                            const RtNegatives *how, RtStepEdges *out, RtError *err);

@@ -15,14 +15,6 @@ typedef struct RtDeviceSampler RtDeviceSampler;
 /* Why a program's batches cannot be drawn there; NULL = they can. */
 const char *rt_device_sampler_lacks(const rt_program *p);
 
-/* How negatives are drawn, whatever the batch. */
-typedef struct RtDrawnNegatives {
-    rt_negative how;
-    bool avoid; /* edges of the splits first .. last */
-    int first, last;
-    const double *when, *since[2]; /* RtNegatives */
-} RtDrawnNegatives;
-
 typedef struct RtDeviceSamplerSpec {
     const RtSampleGraph *g; /* must outlive the sampler */
     const int *space;       /* [n_rels] of each relation of the graph, in the program */

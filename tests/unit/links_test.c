@@ -74,7 +74,7 @@ static void check_negatives(const World *w, rt_negative how, bool avoid) {
     rt_pool_init(&pool, &w->pool.from);
     for (int32_t e = 0; e < w->rel.n_edges; e++)
         if (w->split[e] == RT_SPLIT_TRAIN) edge[n++] = e;
-    RtNegatives neg = {.k = k, .how = how, .avoid = avoid, .first = 1, .last = 1};
+    RtNegatives neg = {.k = k, .drawn = {.how = how, .avoid = avoid, .first = 1, .last = 1}};
     neg.key = rt_draw_key(5, 6, 7, RT_DRAW_NEGATIVE);
     CHECK(rt_links_pairs(&w->links, &pool, edge, n, &neg, &d, &err) == GNNC_OK);
     CHECK(rt_links_pairs(&w->links, &pool, edge, n, &neg, &again, &err) == GNNC_OK);
@@ -116,7 +116,7 @@ TEST(negatives_of_a_node_linked_to_all) {
     for (int i = 0; i < N_DST; i++) dst[i] = i, split[i] = 1;
     CHECK(rt_relation_base(&pool, 1, N_DST, N_DST, src, dst, &rel, &err) == GNNC_OK);
     CHECK(rt_links_index(&pool, &rel, split, kind, &l, &err) == GNNC_OK);
-    RtNegatives neg = {.k = 3, .avoid = true, .first = 1, .last = 1};
+    RtNegatives neg = {.k = 3, .drawn = {.avoid = true, .first = 1, .last = 1}};
     CHECK(rt_links_pairs(&l, &pool, edge, 1, &neg, &d, &err) == GNNC_OK && d.n == 4);
     rt_pool_free(&pool);
 }
@@ -138,7 +138,7 @@ TEST(negatives_are_uniform) {
     for (uint64_t r = 0; r < ROUNDS; r++) {
         RtPool of_round;
         RtStepEdges d;
-        RtNegatives neg = {.k = EACH, .avoid = true, .first = 1, .last = 1};
+        RtNegatives neg = {.k = EACH, .drawn = {.avoid = true, .first = 1, .last = 1}};
         neg.key = rt_draw_key(9, r / 100, r % 100, RT_DRAW_NEGATIVE);
         rt_pool_init(&of_round, &from);
         CHECK(rt_links_pairs(&l, &of_round, &edge, 1, &neg, &d, &err) == GNNC_OK);
@@ -168,7 +168,8 @@ TEST(negatives_are_there_at_the_time) {
     for (int i = 0; i < N; i++) since[i] = i == 150 ? 5 : 6;
     CHECK(rt_relation_base(&pool, 1, N, 1, &src, &dst, &rel, &err) == GNNC_OK);
     CHECK(rt_links_index(&pool, &rel, &split, &kind, &l, &err) == GNNC_OK);
-    RtNegatives neg = {.k = 3, .first = 1, .last = 1, .when = &when, .since = {NULL, since}};
+    RtNegatives neg = {.k = 3,
+                       .drawn = {.first = 1, .last = 1, .when = &when, .since = {NULL, since}}};
     for (uint64_t r = 0; r < 50; r++) {
         neg.key = rt_draw_key(1, 2, r, RT_DRAW_NEGATIVE);
         CHECK(rt_links_pairs(&l, &pool, &edge, 1, &neg, &d, &err) == GNNC_OK);
