@@ -5,7 +5,7 @@
 
 The blocks of a training step's launches, as the simulator is asked for them, are those of the report, one after the other.
 Then what tests/gpu/run makes of a profile: each step that is predicted is found there, by its name.  Tables of one form have one
-launch, with the bits of a launch each.
+launch, with the blocks of all and the bits of a launch each.
 """
 import json
 import os
@@ -77,37 +77,44 @@ def tables(build):
         got, want = trained(one, data), trained(each, data)
         assert got[0] == want[0] and len(got[0]) > 10, data
         assert want[1] - got[1] == 8 - launches, (data, got[1], want[1])
+    _, train, _ = blocks_are_told(build, os.path.abspath("tables.gnn"), "grouped", os.path.abspath("few"))
+    first, *others = [s for s in train["steps"] if "_d_tables_" in s["name"]]
+    assert len(others) == 3 and not any(s["launches"] for s in others), train["steps"]
+    assert len(first["launches"]) == 2 and all(x["blocks"] % 4 == 0 for x in first["launches"]), first
 
 
 def holds(part, whole):
     return any(whole[i:i + len(part)] == part for i in range(len(whole) - len(part) + 1))
 
 
+def blocks_are_told(build, model, name, data):
+    """The launches of a training step have the blocks of the report; which it and a profile of the run are given back."""
+    options = ["--specialize=" + data]
+    subprocess.run([HERE + "/build", model, os.path.abspath(name), *options], check=True, env={**os.environ, "BUILD": build})
+    said = subprocess.run([build + "/gnnc", model, "--target=cuda", "--emit=none", "--report=times", "--report-format=json", *options,
+                           *HUBS], check=True, capture_output=True, text=True, env={**os.environ, "CUDA_HOME": "/nonexistent"}).stdout
+    times = json.loads(said)["times"]
+    assert times["machines"] == ["H200", "H100"] and times["assumed_registers"] and times["not_built"], times
+    train = next(p for p in times["phases"] if p["phase"] == "train")
+    want = [x["blocks"] for s in train["steps"] for x in s["launches"] if "blocks" in x]
+    run = [f"./{name}", "bench", "--data", data, "--epochs", "2", "--profile", "--json"]
+    told = subprocess.run(run, check=True, capture_output=True, text=True, env={**os.environ, "CUDASIM_LAUNCHES": "launches"}).stdout
+    with open("launches", encoding="utf-8") as f:
+        have = [int(line) for line in f]
+    os.remove("launches")
+    assert len(want) > 8 and holds(want, have), (name, want, have)
+    off = list(want)
+    off[len(off) // 2] += 1
+    assert not holds(off, have), "it would hold of anything"
+    return times, train, json.loads(told.splitlines()[-1])["profile"]
+
+
 def main(build):
-    data, model = TOP + "/models/data/cora", TOP + "/models/gat.gnn"
     build = os.path.abspath(build)
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
         for name in ("gat", "gcn"):
-            model = f"{TOP}/models/{name}.gnn"
-            options = ["--specialize=" + data]
-            subprocess.run([HERE + "/build", model, os.path.abspath(name), *options], check=True, env={**os.environ, "BUILD": build})
-            said = subprocess.run([build + "/gnnc", model, "--target=cuda", "--emit=none", "--report=times", "--report-format=json", *options,
-                                   *HUBS], check=True, capture_output=True, text=True, env={**os.environ, "CUDA_HOME": "/nonexistent"}).stdout
-            times = json.loads(said)["times"]
-            assert times["machines"] == ["H200", "H100"] and times["assumed_registers"] and times["not_built"], times
-            train = next(p for p in times["phases"] if p["phase"] == "train")
-            want = [x["blocks"] for s in train["steps"] for x in s["launches"] if "blocks" in x]
-            run = [f"./{name}", "bench", "--data", data, "--epochs", "2", "--profile", "--json"]
-            told = subprocess.run(run, check=True, capture_output=True, text=True, env={**os.environ, "CUDASIM_LAUNCHES": "launches"}).stdout
-            with open("launches", encoding="utf-8") as f:
-                have = [int(line) for line in f]
-            os.remove("launches")
-            assert len(want) > 10 and holds(want, have), (name, want, have)
-            off = list(want)
-            off[len(off) // 2] += 1
-            assert not holds(off, have), "it would hold of anything"
-            profile = json.loads(told.splitlines()[-1])["profile"]
+            times, train, profile = blocks_are_told(build, f"{TOP}/models/{name}.gnn", name, TOP + "/models/data/cora")
             rows = predicted.compare(times, profile, 0)
             ran = {s["index"] for s in profile["steps"] if s["phase"] == "train"}
             expected = {s["step"] for s in train["steps"] if s["launches"]}
