@@ -22,9 +22,10 @@
  * written, by the first thread.  What others have written is read behind a barrier. */
 #include "codegen/loop_passes/team.h"
 
-/* Records the first reason why a team of threads cannot run the kernel, and its place. */
-static void set_team_fault(LoopTeam *t, Span at, const char *what) {
-    if (!t->fault) t->span = at;
+/* Records the first reason why a team of threads cannot run the kernel, and its place. at: the
+ * statement at fault, or NULL: the kernel. */
+static void set_team_fault(LoopTeam *t, const LStmt *at, const char *what) {
+    if (!t->fault) t->span = loop_place(t->k, at);
     if (!t->fault) t->fault = what;
 }
 
@@ -95,7 +96,7 @@ static void record_and_check_region(LoopTeam *t, LStmt *s, bool in_row_list) {
     bool is_single_loop = is_region && !region.first->next && loop_is_columns(region.first);
     if (!is_same_range || region.one_pass != (s->sched.share == LS_EACH) ||
         (region.all_threads && !is_single_loop)) {
-        set_team_fault(t, s->span, "what stands there does not share columns like this");
+        set_team_fault(t, s, "what stands there does not share columns like this");
         return;
     }
     vec_push(t->a, &t->regions, region);
@@ -112,9 +113,9 @@ static void record_list(LoopTeam *t, LStmt *s, bool is_row_list) {
         }
         t->barriers += s->kind == L_BARRIER && is_row_list;
         if (loop_is_access(s)) record_access(t, s, NULL)->direct = is_row_list;
-        if (loop_is_columns(s)) set_team_fault(t, s->span, "a loop over columns has no lanes");
+        if (loop_is_columns(s)) set_team_fault(t, s, "a loop over columns has no lanes");
         if (s->kind == L_LOCAL && s->buf->rank)
-            set_team_fault(t, s->span, "a local array is of a whole row");
+            set_team_fault(t, s, "a local array is of a whole row");
         if (loop_has_body(s)) record_list(t, s->body, false);
     }
 }
@@ -243,20 +244,19 @@ static void check_memory(LoopTeam *t) {
     bool lane_private;
     for (int i = 0; i < k->bufs.n; i++)
         if (k->bufs.v[i]->written && !buffer_is_race_free(t, k->bufs.v[i], &lane_private))
-            set_team_fault(t, k->span,
+            set_team_fault(t, NULL,
                            arena_printf(t->a,
                                         "a thread could read or write what another one "
                                         "writes of %s",
                                         k->bufs.v[i]->name));
     for (int i = 0; i < k->locals.n; i++)
         if (k->locals.v[i]->rank && !array_is_lane_private(t, k->locals.v[i]))
-            set_team_fault(t, k->span,
+            set_team_fault(t, NULL,
                            arena_printf(t->a, "lanes have other columns of %s in other places",
                                         k->locals.v[i]->name));
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].reduces_columns && !sum_is_unused(t, &t->accesses.v[i]))
-            set_team_fault(t, t->accesses.v[i].s->span,
-                           "a sum over lanes is used before it is made");
+            set_team_fault(t, t->accesses.v[i].s, "a sum over lanes is used before it is made");
 }
 
 /* ---- registers for rows ------------------------------------------------------------ */
@@ -347,8 +347,7 @@ static void check_promoted(LoopTeam *t) {
             const LBuf *b = c->in_registers.v[k];
             if (!loop_is_one_element_per_lane(t, b) || !is_used_only_in(t, b, c))
                 set_team_fault(
-                    t, c->span,
-                    arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
+                    t, c, arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
         }
     }
 }
@@ -468,11 +467,11 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *region,
                          bool in_region_list) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->sched.share != allowed_share(t, s, region, in_region_list))
-            set_team_fault(t, s->span, "its threads cannot share a loop like this");
+            set_team_fault(t, s, "its threads cannot share a loop like this");
         if (s->sched.split_entries && !loop_may_split(t, s))
-            set_team_fault(t, s->span, "blocks cannot share a loop like this");
+            set_team_fault(t, s, "blocks cannot share a loop like this");
         if (s->sched.ahead && loop_ahead_fault(t, s))
-            set_team_fault(t, s->span, "a loop like this cannot be loaded ahead");
+            set_team_fault(t, s, "a loop like this cannot be loaded ahead");
         const LoopColumns *inner_region = region;
         for (int i = 0; s->kind == L_COLUMNS && i < t->regions.n; i++)
             if (t->regions.v[i].stmt == s) inner_region = &t->regions.v[i];
@@ -485,13 +484,13 @@ LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool needs_barr
     LoopTeam t = {
         .a = a, .on = on, .k = k, .columns = k->threads.columns, .needs_barriers = needs_barriers};
     const LStmt *parallel = loop_parallel(k);
-    if (loop_is_joined(k)) set_team_fault(&t, k->span, "several loops share its launch");
+    if (loop_is_joined(k)) set_team_fault(&t, NULL, "several loops share its launch");
     LStmt *row = k->body;
     if (parallel) row = parallel->body;
     for (LStmt *inner_loop; (inner_loop = loop_collapsed(row));) row = inner_loop->body;
     record_list(&t, row, true);
     if (!t.fault && t.regions.n == 0)
-        set_team_fault(&t, k->span, "nothing in it can be shared out to lanes");
+        set_team_fault(&t, NULL, "nothing in it can be shared out to lanes");
     if (!t.fault) check_memory(&t);
     if (!t.fault) t.serial_entries = has_serial_entries(&t);
     return t;
@@ -500,12 +499,10 @@ LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool needs_barr
 /* Checks that each partial sum is combined by a statement `fold`, and that there are no other such
  * statements. */
 static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
-    if (s && s->kind == L_FOLD)
-        set_team_fault(t, s->span, "a fold is behind nothing that is shared");
+    if (s && s->kind == L_FOLD) set_team_fault(t, s, "a fold is behind nothing that is shared");
     for (; s; s = s->next) {
         if (!loop_has_required_folds(all, s))
-            set_team_fault(t, s->span,
-                           "what its threads add up each by itself is not folded behind it");
+            set_team_fault(t, s, "what its threads add up each by itself is not folded behind it");
         if (loop_has_body(s)) check_folds(t, all, s->body);
     }
 }

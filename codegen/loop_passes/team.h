@@ -63,7 +63,7 @@ typedef struct {
     bool serial_entries;      /* the entries of a row must not be shared by several threads */
     bool needs_barriers;      /* threads wait for each other only where a barrier says so */
     const char *fault;        /* the first reason why a team cannot run the kernel; NULL = it can */
-    Span span;                /* the model line of `fault` */
+    Span span;                /* the place of `fault`, for messages */
 } LoopTeam;
 
 /* ---- columns (codegen/loop_passes/columns.c) ------------------------------------------------ */
