@@ -158,15 +158,22 @@ static bool uses_buffer(const LStmt *s, const void *buf) {
  * the kernel: arguments, sizes, and what is computed before the parallel loop. */
 typedef struct {
     const char *type, *name;
+    bool is_room; /* the memory for partial sums of long rows, which NAME_parts writes */
+    bool is_loop; /* the loop whose parts are taken: of all kernels of a group */
 } Parameter;
 typedef VEC(Parameter) Parameters;
 
 static void add_parameter(CuFn *f, Parameters *to, const char *type, const char *name) {
-    vec_push(f->a, to, ((Parameter){type, name}));
+    vec_push(f->a, to, ((Parameter){.type = type, .name = name}));
 }
 
 static const char *pointer_type(CuFn *f, const char *type, bool written) {
     return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
+}
+
+static void add_room(CuFn *f, Parameters *to, bool written) {
+    const char *type = pointer_type(f, "float", written);
+    vec_push(f->a, to, ((Parameter){.type = type, .name = "gn_room", .is_room = true}));
 }
 
 /* Parameters of the device function NAME_row, which does one row: buffers, all sizes of the kernel,
@@ -186,7 +193,7 @@ static Parameters row_parameters(CuFn *f) {
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
         if (f->sym[i]) add_parameter(f, &list, "int64_t ", f->sym[i]);
-    if (cu_splits_rows(f)) add_parameter(f, &list, pointer_type(f, "float", false), "gn_room");
+    if (cu_splits_rows(f)) add_room(f, &list, false);
     if (cu_splits_rows(f)) add_parameter(f, &list, "int64_t ", "gn_part");
     for (const LStmt *s = k->body; s != parallel_loop; s = s->next)
         if (used_in_row[s->dst->id])
@@ -465,11 +472,10 @@ static Parameters kernel_parameters(CuFn *f) {
         add_parameter(f, &list, "const int ", "gn_lanes");
     if (f->sched.kind == CU_TEAM && f->sched.shared_loop && !f->in_parts_kernel)
         add_parameter(f, &list, "const int ", "gn_ways");
-    if (cu_splits_rows(f))
-        add_parameter(f, &list, pointer_type(f, "float", f->in_parts_kernel), "gn_room");
+    if (cu_splits_rows(f)) add_room(f, &list, f->in_parts_kernel);
     if (cu_splits_rows(f)) add_parameter(f, &list, "const int64_t ", "gn_part");
     if (f->in_parts_kernel && f->sched.n_split > 1)
-        add_parameter(f, &list, "const int ", "gn_loop");
+        vec_push(f->a, &list, ((Parameter){"const int ", "gn_loop", .is_loop = true}));
     if (f->has_own_rows) add_parameter(f, &list, "const GnOwn ", "gn_own");
     add_parameter(f, &list, size_type, "gn_extent");
     return list;
@@ -491,15 +497,16 @@ void cu_emit_signature(CuFn *f, const char *suffix) {
  * for the loop whose parts are taken. */
 void cu_emit_group_kernel(CuFn *f, const char *suffix) {
     const Parameters list = kernel_parameters(f);
-    const bool has_loop = f->in_parts_kernel && f->sched.n_split > 1;
     const char **item = NEWN(f->a, const char *, (size_t)list.n + 1), *name = f->k->name;
+    const char *loop = "";
     if (!f->group) return;
     f->depth = 0;
-    for (int i = 0; i < list.n; i++)
-        item[i] = arena_printf(f->a, "%s%s", strcmp(list.v[i].name, "gn_loop") ? "gn_its." : "",
-                               list.v[i].name);
-    cu_open(f, A_KERNEL "const __grid_constant__ %s_all gn_all%s) {", name, suffix, name,
-            has_loop ? ", const int gn_loop" : "");
+    for (int i = 0; i < list.n; i++) {
+        const Parameter *x = &list.v[i];
+        item[i] = arena_printf(f->a, "%s%s", x->is_loop ? "" : "gn_its.", x->name);
+        if (x->is_loop) loop = arena_printf(f->a, ", %s%s", x->type, x->name);
+    }
+    cu_open(f, A_KERNEL "const __grid_constant__ %s_all gn_all%s) {", name, suffix, name, loop);
     cu_line(f, "const %s_arguments &gn_its = gn_all.at[blockIdx.y];", name);
     if (f->in_parts_kernel) cu_line(f, "if (!gn_its.gn_part) return;");
     put_list(f, arena_printf(f->a, "    %s%s_of(", name, suffix), item, list.n, ");\n");
@@ -512,8 +519,7 @@ static void emit_group_types(CuFn *f) {
     f->depth = 0;
     cu_open(f, "struct %s_arguments {", f->k->name);
     for (int i = 0; i < list.n; i++) {
-        const bool is_room = !strcmp(list.v[i].name, "gn_room"); /* which NAME_parts writes */
-        const char *type = is_room ? "float *" : list.v[i].type,
+        const char *type = list.v[i].is_room ? "float *" : list.v[i].type,
                    *restricted = strstr(type, "__restrict__ ");
         int n = restricted ? (int)(restricted - type) : (int)strlen(type);
         if (!restricted && !strncmp(type, "const ", 6)) type += 6, n -= 6;
