@@ -181,6 +181,17 @@ static void add_launch(TargetLaunch *to, const TargetLaunch *l) {
     to->hub_cycles = longer(to->hub_cycles, l->hub_cycles);
 }
 
+/* The name under which a group makes launch number i of another one of its kernels, which has no
+ * like in `all`: the text has the group's first kernel alone. */
+static const char *group_name(const Report *r, TargetLaunches *all, const TargetLaunches *of,
+                              int i) {
+    for (int k = i; k < of->n; k++) { /* the kernel whose parts are looked for is launched behind */
+        const TargetLaunch *same = of->v[k].finds_parts ? NULL : launch_like(all, of, k);
+        if (same) return arena_printf(r->a, "%s_parts", same->name);
+    }
+    return of->v[i].name;
+}
+
 /* Adds the launches of another kernel of a group. Those that look for parts come first. */
 static void add_member(const Report *r, TargetLaunches *to, const TargetLaunches *from) {
     for (int i = 0; i < from->n; i++) {
@@ -189,9 +200,11 @@ static void add_member(const Report *r, TargetLaunches *to, const TargetLaunches
             add_launch(same, &from->v[i]);
             continue;
         }
-        vec_push(r->a, to, from->v[i]);
+        TargetLaunch more = from->v[i];
+        more.name = group_name(r, to, from, i);
+        vec_push(r->a, to, more);
         for (int k = to->n - 1; k > 0; k--) to->v[k] = to->v[k - 1];
-        to->v[0] = from->v[i];
+        to->v[0] = more;
     }
 }
 
