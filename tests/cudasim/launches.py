@@ -77,7 +77,7 @@ def tables(build):
         got, want = trained(one, data), trained(each, data)
         assert got[0] == want[0] and len(got[0]) > 10, data
         assert want[1] - got[1] == 8 - launches, (data, got[1], want[1])
-    _, train, _ = blocks_are_told(build, os.path.abspath("tables.gnn"), "grouped", os.path.abspath("few"))
+    _, train, _ = blocks_are_told(build, os.path.abspath("tables.text/model.gnn"), "grouped", os.path.abspath("few"))
     first, *others = [s for s in train["steps"] if "_d_tables_" in s["name"]]
     assert len(others) == 3 and not any(s["launches"] for s in others), train["steps"]
     assert len(first["launches"]) == 2 and all(x["blocks"] % 4 == 0 for x in first["launches"]), first

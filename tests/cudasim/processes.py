@@ -207,7 +207,7 @@ def programs():
     def ranks(n, *options, start=()):
         return subprocess.run(["timeout", "120", "mpirun", "--oversubscribe", "-n", str(n), *start, "./model", "--data", CORA,
                                "--epochs", "1", *options], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    subprocess.run([HERE + "/build", os.path.abspath("model.gnn"), os.path.abspath("model")], check=True, env={**env, "BUILD": BUILD, "MPI": "1"})
+    subprocess.run([HERE + "/build", os.path.abspath("model.text/model.gnn"), os.path.abspath("model")], check=True, env={**env, "BUILD": BUILD, "MPI": "1"})
     for n in (1, 2, 4):
         r = ranks(n, "--checkpoint", f"mpi.{n}")
         check(f"{n} of MPI train", r.returncode == 0, r.stdout)

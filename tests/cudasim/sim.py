@@ -54,8 +54,10 @@ def library(build, name, source, device, options=()):
 
 
 def written(build, name, text, device, options=()):
-    """Of a model's text."""
-    source = os.path.abspath(name + ".gnn")
+    """Of a model's text.  Kernels are called after the file: with one name for all, models that differ in how batches are drawn have
+    one text of kernels, which is compiled once (KERNELS)."""
+    os.makedirs(name + ".text", exist_ok=True)
+    source = os.path.abspath(name + ".text/model.gnn")
     with open(source, "w", encoding="utf-8") as f:
         f.write(text)
     return library(build, name, source, device, options)

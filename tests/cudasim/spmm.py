@@ -152,7 +152,7 @@ def without_the_library(sim, data):
     assert t.said == ["spmm: no libcusparse.so.12; the program's kernels make sparse products"], t.said
     assert trained(t) == declined
     t = heard(sim, data, CUDASIM_CUSPARSE="fails")
-    assert len(t.said) == 1 and t.said[0].startswith("spmm: cuda: cusparseSpMM_bufferSize for ") and "m.gnn:" in t.said[0], t.said
+    assert len(t.said) == 1 and t.said[0].startswith("spmm: cuda: cusparseSpMM_bufferSize for ") and "model.gnn:" in t.said[0], t.said
     assert trained(t) == declined
     return declined
 
