@@ -28,7 +28,7 @@ RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/% runtime/mpi/%,$(wildca
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 # Of these what programs that only predict may need: no command line, no import, no library, no device, no f32 on AMX.
 INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% import/% partition/% explain/% sample/sample_cluster.o \
-    gemm/gemm_serial.o gemm/gemm_pieces.o device/device.o device/device_batch.o device/device_phase.o device/device_spmm.o \
+    gemm/gemm_serial.o gemm/gemm_pieces.o device/device.o device/device_batch.o device/device_phase.o device/device_record.o device/device_spmm.o \
     device/device_bind.o device/device_held.o device/device_maps.o device/device_own.o device/device_rows.o device/device_pinned.o exec/profile.o trainer/profile.o trainer/limits.o index_file.o data/cache.o),$(RUNTIME_OBJ)) \
     $(BUILD)/runtime/gemm/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))

@@ -300,7 +300,7 @@ static gnnc_status replay(RtDevice *d, void *recording) {
 
 /* Frees a recording, once it no longer runs. */
 static void forget(RtDevice *d, void *recording) {
-    cudaStreamSynchronize(rt_cuda_of(d)->stream);
+    rt_cuda_wait_for_steps(d, "a recording");
     cudaGraphExecDestroy((cudaGraphExec_t)recording);
 }
 

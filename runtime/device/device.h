@@ -165,10 +165,29 @@ typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
 
 typedef struct RtDevicePhase {
     int64_t runs;
-    bool stops;      /* it waits for the host somewhere: cannot be recorded */
-    bool refused;    /* of RtDevice.phase: a recording went wrong, of whatever sizes */
-    void *recording; /* NULL = none yet */
+    bool stops;                /* it waits for the host somewhere: cannot be recorded */
+    bool refused;              /* of RtDevice.phase: a recording went wrong, of whatever sizes */
+    int n_pieces, most_pieces; /* 0 = it is not recorded yet */
+    void **piece; /* a recording between each two exchanges; NULL: there is no work in between */
 } RtDevicePhase;
+
+/* How the steps of a phase are run (device_record.c). */
+typedef enum {
+    RT_WALK_DOES,    /* they do what they ask for */
+    RT_WALK_RECORDS, /* it is recorded, and nothing is sent */
+    RT_WALK_REPLAYS, /* recordings do it; what is sent is */
+    RT_WALK_RESUMES  /* the pieces in front of one have been done */
+} RtWalkMode;
+
+typedef struct RtDeviceWalk {
+    RtWalkMode mode;
+    RtDevicePhase *of;
+    int at, from;       /* the piece; the first to be done */
+    bool mute;          /* what steps ask of the device is not done */
+    bool asks;          /* they have asked for something since the piece began */
+    bool captures;      /* a recording has begun, and not ended */
+    gnnc_status status; /* of the first recording that failed */
+} RtDeviceWalk;
 
 typedef struct RtPlaces {
     void **buf;      /* [n_bufs] in device memory */
@@ -296,7 +315,9 @@ struct RtDevice {
     RtDevicePhase *phase;      /* [n_phases] */
     int running;               /* phase, -1 = none */
     RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */
-    bool recording;
+    RtDeviceWalk walk;
+    bool recording;       /* walk.mode is RT_WALK_RECORDS */
+    int in_loop;          /* loops that the step under way is in */
     int stream;           /* of what is being recorded; else 0 */
     bool in_streams;      /* what is being recorded is in several */
     bool one_stream;      /* several cannot be had */
@@ -329,6 +350,16 @@ gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_dev
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
                                     RtDevicePhase *p);
+/* A step asks the device for work: is that done, or recorded?  Else a recording has it. */
+bool rt_device_asks(RtDevice *d);
+/* A step exchanges something with other processes: is it to do so?  Else it was, or will be. */
+bool rt_device_may_exchange(RtDevice *d);
+/* The phase waits for the host here, so that it cannot be recorded. */
+void rt_device_stops(RtDevice *d);
+/* Memory of the device for a library's call, of n_bytes; where it must grow, recordings are
+ * forgotten, since they hold the old address. */
+gnnc_status rt_device_work(RtDevice *d, size_t n_bytes, void **p);
+void rt_device_forget_pieces(RtDevice *d, RtDevicePhase *p);
 /* Places or sizes change: what was recorded is made anew. */
 void rt_device_forget_recordings(RtDevice *d);
 /* Whether steps over batches are recorded for rounded sizes, where they can be. */

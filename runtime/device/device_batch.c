@@ -52,7 +52,7 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
 void rt_device_forget_buckets(RtDevice *d) {
     for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
         RtDevicePhase *p = &d->batch.bucket[i / RT_BUCKETS][i % RT_BUCKETS];
-        if (p->recording) d->ops->forget(d, p->recording);
+        rt_device_forget_pieces(d, p);
         *p = (RtDevicePhase){0};
     }
 }

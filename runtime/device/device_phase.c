@@ -1,16 +1,7 @@
-/* A phase on a device: it runs, is recorded and replayed; and what its steps ask of the device. */
+/* A phase on a device, and what its steps ask of the device; device_record.c has recordings. */
 #include "device_rows.h"
 
 #include "runtime/cuda/room.h"
-
-/* ---- recordings -------------------------------------------------------------------- */
-void rt_device_forget_recordings(RtDevice *d) {
-    for (int i = 0; i < d->x->program->n_phases; i++) {
-        if (d->phase[i].recording) d->ops->forget(d, d->phase[i].recording);
-        d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops, .refused = d->phase[i].refused};
-    }
-    rt_device_forget_buckets(d);
-}
 
 /* ---- phases ------------------------------------------------------------------------ */
 /* Written by phases and kept from one to the next; no phase writes a model's parameters. */
@@ -29,113 +20,6 @@ static void device_is_newer(RtDevice *d, int phase) {
     }
 }
 
-/* Services that return nothing leave what went wrong in d->status. */
-static gnnc_status run_steps(RtDevice *d, RtExec *x, const rt_phase *phase) {
-    gnnc_status st = phase->run_device(x);
-    return st != GNNC_OK ? st : d->status;
-}
-
-/* Whether the phase is recorded in several streams: its steps are, and there is what these need.
- * Where that cannot be had, one does, which is slower at most. */
-static bool open_streams(RtDevice *d, const rt_phase *phase) {
-    RtError *err = &d->x->rt->err;
-    if (phase->n_streams < 2 || d->one_stream || !d->ops->streams_open) return false;
-    gnnc_status st =
-        d->ops->streams_open(d, phase->n_streams, phase->product_streams, phase->n_steps);
-    if (st == GNNC_OK) return true;
-    rt_message(d->x->rt, "streams: '%s': %s; there is one", phase->name, err->text);
-    err->text[0] = '\0';
-    d->one_stream = true;
-    return false;
-}
-
-/* Runs the phase once while the device records it (a CUDA graph); p gets the recording. */
-static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
-    const bool in_streams = open_streams(d, phase);
-    gnnc_status st = d->ops->record_begin(d);
-    if (st != GNNC_OK) return st;
-    d->recording = true;
-    d->in_streams = in_streams;
-    d->status = GNNC_OK;
-    gnnc_status ran = run_steps(d, x, phase);
-    d->recording = d->in_streams = false;
-    d->stream = 0;
-    st = d->ops->record_end(d, &p->recording);
-    if (ran == GNNC_OK) return st;
-    if (p->recording) d->ops->forget(d, p->recording); /* of a part */
-    p->recording = NULL;
-    return ran;
-}
-
-static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p);
-
-/* The body of a loop that had no iteration in the first run is met here for the first time, and may
- * want memory. */
-static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
-    void *work;
-    gnnc_status st = record(d, x, phase, p);
-    while (st != GNNC_OK && d->missing_bytes) {
-        size_t n_bytes = d->missing_bytes;
-        int64_t runs = p->runs; /* forgotten with all recordings */
-        d->missing_bytes = 0;
-        d->x->rt->err.text[0] = '\0';
-        st = work_of(d, n_bytes, &work);
-        p->runs = runs;
-        if (st == GNNC_OK) st = record(d, x, phase, p);
-    }
-    return st;
-}
-
-/* Launches the recording of the phase, which is made first if there is none; it counts as one
- * launch, whatever was counted while it was recorded. */
-static gnnc_status replay(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
-    gnnc_counters *count = &d->x->rt->count;
-    int64_t launches = count->launches, library_calls = count->library_calls;
-    gnnc_status st = p->recording ? GNNC_OK : record_warm(d, x, phase, p);
-    count->launches = launches;
-    count->library_calls = library_calls;
-    if (st == GNNC_OK) st = d->ops->replay(d, p->recording);
-    if (st == GNNC_OK) count->launches++;
-    return st;
-}
-
-/* After a recording that went wrong, or whose launch did: nothing of the phase has been done, as a
- * graph is launched whole or not at all.  If its steps alone go wrong, too, the first failure is
- * the cause. */
-static gnnc_status run_instead(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
-    RtError *err = &d->x->rt->err, why = *err;
-    if (p->recording) d->ops->forget(d, p->recording);
-    p->recording = NULL;
-    d->phase[phase - x->program->phases].refused = true;
-    d->status = GNNC_OK;
-    err->text[0] = '\0';
-    gnnc_status st = run_steps(d, x, phase);
-    if (st == GNNC_OK)
-        rt_message(d->x->rt, "graphs: '%s': %s; its steps are launched one by one", phase->name,
-                   why.text);
-    else
-        *err = why;
-    return st;
-}
-
-/* A phase runs as it is the first time, which shows whether it can be recorded and lets
- * libraries make what they need; then it is recorded; from then on its recording is replayed.
- * Sizes are bound, so it does the same each time.  Where that goes wrong its steps are launched,
- * and nobody tries again. */
-gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
-                                    RtDevicePhase *p) {
-    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin &&
-               !rt_dist_several(x); /* what they send is launched step by step */
-    bool refused = d->phase[phase - x->program->phases].refused && !p->recording;
-    bool record_it = p->runs++ > 0 && may && !refused;
-    if (record_it) return replay(d, x, phase, p) == GNNC_OK ? GNNC_OK : run_instead(d, x, phase, p);
-    if (may && !refused) open_streams(d, phase); /* allocates now, not when others are replayed */
-    d->may_record = p;
-    gnnc_status st = run_steps(d, x, phase);
-    d->may_record = NULL;
-    return st;
-}
-
 /* Runs a phase on the device: uploads what the host changed, then replays the recording or runs the
  * steps. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
@@ -145,6 +29,7 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     if (st != GNNC_OK) return st;
     d->running = index;
     d->status = GNNC_OK;
+    d->in_loop = 0;
     if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
     st = x == d->x ? rt_device_run_or_replay(d, x, phase, &d->phase[index])
                    : rt_device_batch_run(x, phase);
@@ -190,12 +75,13 @@ gnnc_status rt_device_mark(RtExec *x, int step) {
 }
 
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {
+    if (!rt_device_asks(x->rt->device)) return GNNC_OK;
     x->rt->count.launches++;
     return x->rt->device->ops->launch(x->rt->device, k, name, arg);
 }
 
 gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c) {
-    if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || !rt_device_asks(x->rt->device)) return GNNC_OK;
     return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
 }
 
@@ -204,7 +90,8 @@ gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const voi
 gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
                                 const float *b, float *c, bool *within) {
     RtDevice *d = x->rt->device;
-    *within = false;
+    *within = !rt_device_asks(d);
+    if (*within) return GNNC_OK;
     x->rt->count.library_calls++;
     bool any = g->batch == 1 && g->m > 0 && g->n > 0 && g->k > 0;
     gnnc_status st = any && d->ops->gemm_with ? d->ops->gemm_with(d, g, e, a, b, within) : GNNC_OK;
@@ -225,6 +112,7 @@ gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g) {
     const rt_product_group *of = &x->program->groups[group];
     gnnc_status st = GNNC_OK;
     bool made = false;
+    if (!rt_device_asks(d)) return GNNC_OK;
     if (d->groups && d->ops->gemm_group && all_there(of->n, g))
         st = d->ops->gemm_group(d, of->n, g, d->at.pointers + of->first, &made);
     x->rt->count.library_calls += made ? 1 : of->n;
@@ -236,16 +124,12 @@ gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g) {
 
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
     RtDevice *d = x->rt->device;
-    gnnc_status st = n_bytes ? d->ops->copy(d, to, from, n_bytes) : GNNC_OK;
+    gnnc_status st = n_bytes && rt_device_asks(d) ? d->ops->copy(d, to, from, n_bytes) : GNNC_OK;
     if (d->status == GNNC_OK) d->status = st;
 }
 
-static void stop(RtDevice *d) {
-    if (d->may_record) d->may_record->stops = true;
-}
-
 gnnc_status rt_device_fetch(RtExec *x, int b) {
-    stop(x->rt->device);
+    rt_device_stops(x->rt->device);
     return rt_device_peek(x, b);
 }
 
@@ -258,7 +142,7 @@ gnnc_status rt_device_peek(RtExec *x, int b) {
 
 gnnc_status rt_device_store(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
-    stop(d);
+    rt_device_stops(d);
     return d->ops->upload(d, d->at.buf[b], x->buf[b], d->at.n_bytes[b]);
 }
 
@@ -266,30 +150,10 @@ gnnc_status rt_device_store(RtExec *x, int b) {
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
     RtDevice *d = x->rt->device;
     uint8_t *here = rt_scratch(x, (size_t)count);
-    stop(d);
+    rt_device_stops(d);
     if (!here) return GNNC_E_NOMEM;
     gnnc_status st = d->ops->download(d, here, cond, (size_t)count);
     return st == GNNC_OK ? rt_check_assert(x, text, here, count) : st;
-}
-
-/* *p gets working memory of n_bytes for a library call. Where it must grow, recordings are
- * forgotten, since they hold the old address. */
-static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
-    gnnc_status st = GNNC_OK;
-    if (n_bytes > d->work_bytes && d->recording) { /* nothing is allocated now: record_warm() */
-        d->missing_bytes = n_bytes;
-        return rt_fail_nomem(&d->x->rt->err, "work of a recorded call");
-    }
-    if (n_bytes > d->work_bytes) {
-        rt_device_forget_recordings(d);
-        d->ops->release(d, d->work);
-        d->work = NULL;
-        d->work_bytes = 0;
-        st = d->ops->alloc(d, n_bytes, &d->work);
-        if (st == GNNC_OK) d->work_bytes = n_bytes;
-    }
-    *p = d->work;
-    return st;
 }
 
 /* Ranks along an axis of length len on the device, with working memory for its sort. */
@@ -299,9 +163,10 @@ gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float
     RtDevice *d = x->rt->device;
     int64_t lanes[] = {outer, len, inner, ties};
     void *work;
+    if (!rt_device_asks(d)) return GNNC_OK;
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
-    gnnc_status st = work_of(d, (size_t)(outer * len * inner) * WORK_PER_ELEMENT, &work);
+    gnnc_status st = rt_device_work(d, (size_t)(outer * len * inner) * WORK_PER_ELEMENT, &work);
     if (st != GNNC_OK) return st;
     void *const arg[] = {(void *)(uintptr_t)v, (void *)(uintptr_t)mask, y, work, lanes};
     return d->ops->launch(d, x->program->device_rank, "rank", arg);

@@ -35,8 +35,10 @@ void rt_device_rows_close(RtDevice *d) {
 
 gnnc_status rt_device_rows_memory(RtExec *x, size_t n_bytes, void **p) {
     RtDevice *d = x->rt->device;
-    RtDeviceMemory *m = RT_NEW(&x->rt->pool, RtDeviceMemory);
     *p = NULL;
+    if (d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS)
+        return rt_fail(&x->rt->err, GNNC_E_STATE, "no run before it wanted as many rows of others");
+    RtDeviceMemory *m = RT_NEW(&x->rt->pool, RtDeviceMemory);
     if (!m) return rt_fail_nomem(&x->rt->err, "rows on the device");
     gnnc_status st = d->ops->alloc(d, n_bytes, &m->p);
     if (st != GNNC_OK) return st;
@@ -52,7 +54,10 @@ void rt_device_rows_drop(RtExec *x, void *p) {
     RtDevice *d = x->rt->device;
     RtDeviceMemory **at = &d->rows.memory, *m;
     while (*at && (*at)->p != p) at = &(*at)->next;
-    if (!p || !(m = *at)) return;
+    if (!p || !(m = *at) || d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS)
+        return;
+    for (int i = 0; i < x->program->n_phases; i++)
+        rt_device_forget_pieces(d, &d->phase[i]); /* they hold its address */
     d->rows.n_bytes -= m->n_bytes;
     *at = m->next;
     d->ops->release(d, p);
@@ -141,12 +146,14 @@ out:
 /* ---- messages -------------------------------------------------------------------------------- */
 gnnc_status rt_device_rows_send(RtExec *x, int slot, const RtMessages *m) {
     RtDevice *d = x->rt->device;
+    if (!rt_device_may_exchange(d)) return GNNC_OK;
     if (!d->rows.direct) return bring_here(x, slot, m);
     return d->ops->peers_swap(d, m->out, m->n_out, m->in, m->n_in, d->rows.patience_s);
 }
 
 gnnc_status rt_device_rows_arrive(RtExec *x, int slot, const RtMessages *m) {
     RtDevice *d = x->rt->device;
+    if (!rt_device_may_exchange(d)) return GNNC_OK;
     return d->rows.direct ? d->ops->peers_join(d) : send_from_here(x, slot, m);
 }
 
@@ -169,6 +176,7 @@ out:
 
 gnnc_status rt_device_rows_reduce(RtExec *x, float *at, int64_t n) {
     RtDevice *d = x->rt->device;
+    if (!rt_device_may_exchange(d)) return GNNC_OK;
     if (!d->rows.direct) return reduce_here(x, at, n);
     gnnc_status st = d->ops->peers_add(d, at, n, d->rows.patience_s);
     return st == GNNC_OK ? d->ops->peers_join(d) : st;

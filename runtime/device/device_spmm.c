@@ -163,6 +163,7 @@ gnnc_status rt_device_spmm(RtExec *x, int i, bool *made) {
     *made = m && m->product && !m->failed && m->ptr == d->at.buf[m->is.ptr] &&
             m->idx == d->at.buf[m->is.idx] && m->weight == place(d, m->is.weight);
     if (!*made) return GNNC_OK;
+    if (!rt_device_asks(d)) return GNNC_OK;
     gnnc_status st = d->ops->spmm(d, m->product, d->at.buf[m->is.dense], d->at.buf[m->is.out]);
     *made = st == GNNC_OK;
     m->failed = !*made;

@@ -38,8 +38,7 @@ struct RtBeside {
     RtBackground *thread; /* NULL: exchanges are waited for, as there is no thread or memory */
     uint8_t **needs;      /* [n_exchanges], each made when it is first needed */
     NeedsThere *there;    /* [n_exchanges], by the first of those that go on; NULL: no device */
-    int n;                /* exchanges that go on */
-    Pending now[RT_BESIDE_MOST];
+    Pending now[RT_BESIDE_MOST]; /* RtDist.n_beside go on */
 };
 
 /* ---- which rows ----------------------------------------------------------------------------- */
@@ -120,33 +119,35 @@ gnnc_status rt_beside_exchange(RtExec *x, int i, RtMessages *m, const RtArrival 
         gnnc_status st = rt_dist_exchange(x, "rows", m);
         return st == GNNC_OK ? rt_arrival_put(x, a) : st;
     }
-    RtBeside *b = x->rt->dist->beside;
-    Pending *p = &b->now[b->n++];
+    RtDist *o = x->rt->dist;
+    RtBeside *b = o->beside;
+    Pending *p = &b->now[o->n_beside++];
     *p = (Pending){*m, *a, needs, i};
     x->rt->count.beside_bytes += rt_dist_count(x, m);
     if (b->thread) {
         rt_background_exchange(b->thread, &p->messages);
         return GNNC_OK;
     }
-    gnnc_status st = rt_device_rows_send(x, b->n - 1, &p->messages);
-    if (st != GNNC_OK) b->n--;
+    gnnc_status st = rt_device_rows_send(x, o->n_beside - 1, &p->messages);
+    if (st != GNNC_OK) o->n_beside--;
     return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "rows", st);
 }
 
 int rt_beside_pending(const RtExec *x) {
     const RtDist *o = x->rt->dist;
-    return o && o->beside ? o->beside->n : 0;
+    return o ? o->n_beside : 0;
 }
 
 gnnc_status rt_beside_end(RtExec *x) {
     if (!rt_beside_pending(x)) return GNNC_OK;
-    RtBeside *b = x->rt->dist->beside;
+    RtDist *o = x->rt->dist;
+    RtBeside *b = o->beside;
     gnnc_status st = b->thread ? rt_background_wait(b->thread) : GNNC_OK;
-    for (int i = 0; i < b->n && st == GNNC_OK; i++) {
+    for (int i = 0; i < o->n_beside && st == GNNC_OK; i++) {
         if (!b->thread) st = rt_device_rows_arrive(x, i, &b->now[i].messages);
         if (st == GNNC_OK) st = rt_arrival_put(x, &b->now[i].arrival);
     }
-    b->n = 0;
+    o->n_beside = 0;
     return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, "rows", st);
 }
 
@@ -155,13 +156,14 @@ void rt_beside_close(RtExec *x) {
     if (!o || !o->beside) return;
     if (o->beside->thread) rt_background_end(o->beside->thread);
     o->beside = NULL;
+    o->n_beside = 0;
 }
 
 /* ---- on a device ---------------------------------------------------------------------------- */
 /* Are they what n exchanges, which go on, need? */
-static bool is_of(const NeedsThere *t, const RtBeside *b) {
-    bool same = t->needs && t->n == b->n;
-    for (int i = 0; i < b->n && same; i++) same = t->exchange[i] == b->now[i].exchange;
+static bool is_of(const NeedsThere *t, const RtBeside *b, int n) {
+    bool same = t->needs && t->n == n;
+    for (int i = 0; i < n && same; i++) same = t->exchange[i] == b->now[i].exchange;
     return same;
 }
 
@@ -174,10 +176,10 @@ static gnnc_status send_needs(RtExec *x, const RtBeside *b, NeedsThere *to) {
     uint8_t *all = RT_NEWN(o->pool, uint8_t, n + 1);
     if (!all) return rt_fail_nomem(&x->rt->err, "rows of other processes");
     for (size_t k = 0; k < n; k++)
-        for (int i = 0; i < b->n; i++) all[k] |= b->now[i].needs[k];
+        for (int i = 0; i < o->n_beside; i++) all[k] |= b->now[i].needs[k];
     rt_device_rows_drop(x, to->needs);
-    to->n = b->n;
-    for (int i = 0; i < b->n; i++) to->exchange[i] = b->now[i].exchange;
+    to->n = o->n_beside;
+    for (int i = 0; i < to->n; i++) to->exchange[i] = b->now[i].exchange;
     gnnc_status st = rt_device_rows_copy(x, all, n, &to->needs);
     rt_pool_drop(o->pool, all);
     return st;
@@ -186,7 +188,7 @@ static gnnc_status send_needs(RtExec *x, const RtBeside *b, NeedsThere *to) {
 gnnc_status rt_beside_needs(RtExec *x, const unsigned char **needs) {
     const RtBeside *b = x->rt->dist->beside;
     NeedsThere *t = &b->there[b->now[0].exchange];
-    gnnc_status st = is_of(t, b) ? GNNC_OK : send_needs(x, b, t);
+    gnnc_status st = is_of(t, b, x->rt->dist->n_beside) ? GNNC_OK : send_needs(x, b, t);
     *needs = t->needs;
     return st;
 }
@@ -236,8 +238,8 @@ static void take_rows(void *arg, int member, int n_members) {
 void rt_beside_launch(RtExec *x, RtRange rows, rt_kernel *k, void *const *arg, int64_t per_row) {
     const RtBeside *b = x->rt->dist->beside;
     RowLoop l = {.x = x, .kernel = k, .arg = arg, .rows = rows, .per_row = per_row};
-    l.n_needs = b->n;
-    for (int i = 0; i < b->n; i++) l.needs[i] = b->now[i].needs;
+    l.n_needs = x->rt->dist->n_beside;
+    for (int i = 0; i < l.n_needs; i++) l.needs[i] = b->now[i].needs;
     atomic_init(&l.next, 0);
     x->rt->count.launches++;
     rt_team_run(rt_step_team(x), take_rows, &l);

@@ -67,9 +67,11 @@ bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st) {
  * recorded its body is entered once, and the recorded loop reads the condition. Else the host reads
  * it back; so it does without a limit of the recording's where the device has no loops. line: of
  * the model, for messages. */
-bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
-                        gnnc_status *st) {
+static bool goes_on(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
+                    gnnc_status *st) {
     RtDevice *d = x->rt->device;
+    d->walk.asks = true;
+    if (d->walk.mute) return !iteration;
     if (d->recording) {
         *st = iteration ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
         return *st == GNNC_OK && !iteration;
@@ -81,6 +83,13 @@ bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, co
     if (*st != GNNC_OK || !*(const uint8_t *)x->buf[buf]) return false;
     *st = check_stop(x->rt, line);
     return *st == GNNC_OK;
+}
+
+bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
+                        gnnc_status *st) {
+    const bool goes = goes_on(x, iteration, limit, buf, line, st);
+    x->rt->device->in_loop += goes ? !iteration : -(iteration > 0);
+    return goes;
 }
 
 /* ---- functions in C ------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct RtDist {
     size_t sums_bytes;
     gnnc_status failed; /* of the first exchange or phase that did: no exchange is tried after it */
     bool left;          /* it was a phase, which others may go on with */
+    int n_beside;       /* exchanges that go on beside steps */
     RtBeside *beside;   /* what is computed while rows come (beside.c); NULL: nothing was yet */
 };
 

@@ -172,6 +172,8 @@ static gnnc_status find_halo(RtExec *x, int i, RtMessages *m, RtHalo **out) {
         if (o->halo[k] && same_rows(&all[i], &all[k])) o->halo[i] = o->halo[k];
     *out = o->halo[i];
     if (*out) return GNNC_OK;
+    if (x->rt->device && x->rt->device->recording)
+        return rt_fail(&x->rt->err, GNNC_E_STATE, "no run before it has exchanged these rows");
     RtHalo *h = RT_NEW(o->pool, RtHalo);
     gnnc_status st = h ? build_halo(x, &all[i], m, h) : nomem(x);
     if (st == GNNC_OK) *out = o->halo[i] = h;

@@ -20,14 +20,17 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from checks import MPI, bytes_of, check, end  # noqa: E402
 from directory import save  # noqa: E402
+from maps import MESSAGE  # noqa: E402
 from sim import cora, counts, library, orders, written  # noqa: E402
 from threads import Rows, in_threads  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 DATA, PARTS, EPOCHS, E_IO, E_DEVICE = "four", 4, 2, -4, -13
+LONG = "GNNC_LONG" in os.environ
 ROOM = 4 << 20  # of kernels (runtime/cuda/room.h)
 # hidden: so many that halos are worth it to compute beside them (runtime/exec/beside.c).
 MODELS = {"gcn": ("hidden=56",), "sage": ("hidden=56",), "gat": ("hidden=7", "heads=8")}
+RECORDED = re.compile(r"graphs: '(train|eval)': cuda: .*; its steps are launched one by one")
 # Who sends rows: the GPUs, by the simulator's NCCL, or the host, without that.
 WAYS = {"by NCCL": None, "through the host": "nccl"}
 
@@ -170,7 +173,7 @@ def same_bits(lib, model, cpu, whole):
         return
     for way, without in WAYS.items():
         with_environment(CUDASIM_NO_LIBRARY=without)
-        for n, order in zip((2, 3, 4) if whole or not without else (3,), orders(lib)):
+        for n, order in zip((2, 3, 4) if whole or not without and LONG else (3,), orders(lib)):
             of_several(lib, model, n, one, f"{way}, {order}")
     lib.cudasim_order(b"eager")
     with_environment(CUDASIM_NO_LIBRARY=None)
@@ -202,7 +205,7 @@ def of_several(lib, model, n, one, how):
 def one_fails(lib):
     """A launch of one fails: it says so, and no other waits for it."""
     for way, without in WAYS.items():
-        with_environment(CUDASIM_NO_LIBRARY=without)
+        with_environment(CUDASIM_NO_LIBRARY=without, CUDA_LAUNCH_BLOCKING="1")  # else it is recorded, and launched again
         rows, both = Rows(2), threading.Barrier(2)
 
         def does(t, rows=rows, both=both):
@@ -222,6 +225,70 @@ def one_fails(lib):
         said = in_threads(lib, DATA.encode(), 2, does, local=2, rows=rows)
         lib.cudasim_break_launches(ctypes.c_int64(-1), 0)
         check(f"one device fails, {way}", all(isinstance(s, tuple) for s in said) and sorted(s[0] for s in said) == [E_DEVICE, E_IO], said)
+    with_environment(CUDASIM_NO_LIBRARY=None, CUDA_LAUNCH_BLOCKING=None)
+
+
+def in_step(lib, n, what=None, at=0, how=0, after=1):
+    """Four steps and two evaluations of few rows, in n processes: (their bits; launches of the last step of each; what they said).
+    After so many steps call number `at` of `what` fails, in whichever process makes it."""
+    both, said = threading.Barrier(n), []
+
+    def does(t):
+        t.message = MESSAGE(lambda _, text: said.append(text.decode()))
+        lib.gnnc_trainer_set_message(t.t, t.message, None)
+        t.steps(after)
+        both.wait(60)
+        if what and t.rank == 0:
+            getattr(lib, "cudasim_break_" + what)(ctypes.c_int64(at), how)
+        both.wait(60)
+        t.steps(3 - after)
+        before = counted(t)
+        t.steps(1)
+        now = counted(t)
+        for _ in range(2):
+            t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+        if t.rank == 0:
+            t.save("few.bits")
+        return predicted(t), now.launches + now.library_calls - before.launches - before.library_calls, now.sent_bytes - before.sent_bytes
+    rows = Rows(n)
+    of = in_threads(lib, b"few4", n, does, local=n, rows=rows)
+    if what:
+        getattr(lib, "cudasim_break_" + what)(ctypes.c_int64(-1), 0)
+    check(f"few rows: {n}, {what} {at}", all(isinstance(x, tuple) for x in of) and not rows.wrong, (of, rows.wrong, said))
+    if not all(isinstance(x, tuple) for x in of):
+        return None, [(0, 0)] * n, said
+    return (bytes_of("few.bits"), {x[0] for x in of}), [x[1:] for x in of], said
+
+
+def fails(lib, way, want, what, at, how, why, after=1):
+    """One process's recording fails, and a line says why."""
+    got, _, said = in_step(lib, 2, what, at, how, after)
+    check(f"{way}: the bits of one, {what} {at}", got == want)
+    check(f"{way}: one line, {what} {at}", len(said) == 1 and RECORDED.fullmatch(said[0]) and re.search(why, said[0]), said)
+
+
+def recorded(lib):
+    """Steps between exchanges are one launch; what fails in that is launched step by step, in one process, and no other one
+    waits for it."""
+    subprocess.run([HERE + "/some.py", f"{TOP}/models/data/cora", "120", "few"], check=True)
+    subprocess.run([BUILD + "/gnnc", "partition", "few", str(PARTS), "-o", "few4", "--method", "rows"], check=True, stdout=subprocess.DEVNULL)
+    want, one, said = in_step(lib, 1)
+    check("one process: a step is a launch", one[0][0] == 1 and not said, (one, said))
+    for way, without in WAYS.items():
+        whole = not without
+        with_environment(CUDASIM_NO_LIBRARY=without, CUDA_LAUNCH_BLOCKING="1")
+        bits, each, _ = in_step(lib, 3)
+        with_environment(CUDA_LAUNCH_BLOCKING=None)
+        got, of, said = in_step(lib, 3)
+        print(f"{way}: launches of a step of 3 GPUs: {[x[0] for x in each]} one by one, {[x[0] for x in of]} recorded")
+        check(f"{way}: recorded steps have the bits of one", want == bits == got and not said, said)
+        check(f"{way}: .. and fewer launches", all(2 * x[0] < y[0] and x[1] == y[1] for x, y in zip(of, each)), (of, each))
+        for at in (1, 15, 29) if whole else (17,):
+            fails(lib, way, want, "graphs", at, 2, "")
+        for at in (0, 7, 15) if whole else (12,):  # both launch ten pieces
+            fails(lib, way, want, "graphs", at, 2, "launch of a graph", after=3)
+        for at in (0, 9) if whole else (9,):
+            fails(lib, way, want, "launches", at, 719, "")
     with_environment(CUDASIM_NO_LIBRARY=None)
 
 
@@ -289,6 +356,7 @@ def main():
             same_bits(lib, model, cpu, i == 0)
             if i == 0:
                 one_fails(lib)
+                recorded(lib)
         own_memory()
         os.environ["CUDASIM_DEVICES"] = "3"
         if shutil.which("mpirun") and os.path.exists(BUILD + "/gnnrt_mpi.o"):

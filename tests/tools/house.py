@@ -28,6 +28,7 @@ CONCEPTS = [
      "data and weights are bound by each other's names and sizes"),
     ("runtime/session/*", 8, "one object, by what is asked of it"),
     ("runtime/cuda/*", 9, "one device: its table of functions, and what they share"),
+    ("runtime/device/*", 6, "what phases ask for is recorded; where memory moves, recordings are made anew"),
     ("runtime/batch/*", 6, "the sizes of batches decide which of their steps run alone"),
     ("runtime/graph/graph_append runtime/model/cells", 2, "cells are encoded, then appended"),
 ]
