@@ -84,7 +84,7 @@ train M {
 """
 
 
-def graph(path, seed, users, items, edges, hub=0):
+def graph(path, seed, users, items, edges, hub=0, width=6):
     """`hub` edges go to one node and as many leave it; a third of the nodes has none; loops and parallel edges stay."""
     r = random.Random(seed)
     os.mkdir(path)
@@ -101,7 +101,7 @@ def graph(path, seed, users, items, edges, hub=0):
         if name in ("knows", "buys"):
             columns["w"] = column(path, name + "_w", "float", [r.random() for _ in pairs])
         out[name] = relation(path, name, src, dst, pairs, **columns)
-    x = column(path, "x", "float", [r.choice((0, 0, 1, 2)) for _ in range(users * 6)], width=6)
+    x = column(path, "x", "float", [r.choice((0, 0, 1, 2)) for _ in range(users * width)], width=width)
     z = column(path, "z", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)
     y = column(path, "y", "class", [r.randrange(3) for _ in range(users)], categories=3)
     kind = column(path, "kind", "cat", [r.randrange(4) for _ in range(items)], categories=4)
