@@ -10,9 +10,13 @@
  * one waits for memory once for each row, and has one row on the way (GE-SpMM, Huang et al. 2020,
  * and dgSPARSE have several, too).  Loads need nothing of the sums, as ways share the loop; sums
  * are made entry after entry as before, so the bits are the same.  How many: by the registers that
- * keep what was loaded. */
+ * keep what was loaded, beside the sums and columns that a thread keeps all the while.  Fewer
+ * threads run at a time where each has more registers, and what finds none is spilled to memory: a
+ * row that keeps much is better off with an entry at a time. */
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
+
+enum { REGISTER_BYTES = 4, MANY = 1024 };
 
 /* The loop over a row's entries, and which lanes have what of its columns. */
 typedef struct {
@@ -93,7 +97,6 @@ static void mark_kept(EarlyCheck *check, const LStmt *s) {
 
 /* Adds up the bytes of the registers that keep early values. */
 static void count_bytes(EarlyCheck *check, const LStmt *s) {
-    enum { REGISTER_BYTES = 4 };
     for (; s; s = s->next) {
         if (loop_has_body(s)) count_bytes(check, s->body);
         if (!loop_is_value(s) || !check->of.early[s->dst->id]) continue;
@@ -104,10 +107,30 @@ static void count_bytes(EarlyCheck *check, const LStmt *s) {
     }
 }
 
+/* The elements of a local variable, or of a row in registers, that a thread has; MANY: or more. */
+static int elements_of_thread(const EarlyCheck *check, const LBuf *b) {
+    int64_t n = b->rank ? loop_pack(check->t->k) : 1, other;
+    for (int i = 0; b->kind == LB_LOCAL && i + 1 < b->rank && n < MANY; i++)
+        n *= expr_is_const(b->dim[i], &other) && other < MANY ? other : MANY;
+    return n < MANY ? (int)n : MANY;
+}
+
+/* Adds up the bytes of the registers that a thread has in the region beside loop `own`: sums,
+ * columns, rows of the result. */
+static void count_held(EarlyCheck *check, const LStmt *s, const LStmt *own) {
+    for (; s; s = s->next) {
+        if (s == own) continue;
+        if (loop_has_body(s)) count_held(check, s->body, own);
+        if (s->kind == L_LOCAL && check->of.held < MANY)
+            check->of.held += REGISTER_BYTES * elements_of_thread(check, s->buf);
+    }
+}
+
 /* Finds what of loop s is early. */
 static EarlyCheck check_early(const LoopTeam *t, const LStmt *s) {
     const size_t n = (size_t)t->k->n_regs + 1;
     EarlyCheck check = {.t = t, .region = loop_region_of(t, s)};
+    const LStmt *columns = check.region ? check.region->stmt : NULL;
     check.differs = NEWN(t->a, bool, n);
     check.of.early = NEWN(t->a, bool, n);
     check.of.is_kept = NEWN(t->a, bool, n);
@@ -116,6 +139,9 @@ static EarlyCheck check_early(const LoopTeam *t, const LStmt *s) {
     mark_operands(&check, s->body);
     mark_kept(&check, s->body);
     count_bytes(&check, s->body);
+    if (columns) count_held(&check, columns->body, s);
+    for (int i = 0; columns && i < columns->in_registers.n; i++)
+        check.of.held += REGISTER_BYTES * elements_of_thread(&check, columns->in_registers.v[i]);
     return check;
 }
 
@@ -135,7 +161,7 @@ const char *loop_ahead_fault(const LoopTeam *t, const LStmt *s) {
 /* How many entries are loaded before the first is used: as many as registers keep. */
 static int choose_entries(const Loops *l, const LoopAhead *of) {
     int n = pass_threshold(l->c, PASS_T_AHEAD_ENTRIES);
-    while (n > 1 && n * of->bytes > pass_threshold(l->c, PASS_T_AHEAD_BYTES)) n /= 2;
+    while (n > 1 && of->held + n * of->bytes > pass_threshold(l->c, PASS_T_AHEAD_BYTES)) n /= 2;
     return n;
 }
 
@@ -151,7 +177,9 @@ static void mark_loop(PassCtx *p, const Loops *l, const LoopTeam *t, LStmt *s) {
                     n, of.bytes);
     else
         pass_refusal(p, s->span, "load-ahead", "%s: %s: one at a time: %s", name, range,
-                     why ? why : arena_printf(l->a, "each keeps %d bytes in registers", of.bytes));
+                     why ? why
+                         : arena_printf(l->a, "each keeps %d bytes in registers, the row %d",
+                                        of.bytes, of.held));
 }
 
 /* Runs the pass on the loops whose entries the ways of a team share. */

@@ -262,6 +262,7 @@ typedef struct {
     bool *is_kept; /* [n_regs] .. and read by what comes later */
     int n_loads;
     int bytes; /* of registers that keep what an iteration has loaded */
+    int held;  /* .. and the sums and columns of a thread, all the while */
 } LoopAhead;
 /* Fills in what of loop s, whose entries ways share, is early. */
 LoopAhead loop_early_of(const LoopTeam *t, const LStmt *s);

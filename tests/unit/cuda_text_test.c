@@ -193,7 +193,7 @@ TEST(a_number_between_loops_stays_there) {
                                      "    store s[%v.1] %d.9\n"
                                      "  }\n"
                                      "}\n",
-                           .want = {"gn_part_1 = gn_part_1 + w_4;", "\n    m = m + gn_part_1;",
+                           .want = {"gn_part_1 + w_4[gn_u];", "\n    m = m + gn_part_1;",
                                     "\n    const float d_9 = expf(m_8);",
                                     "\n    if (gn.thread == 0) s[v_1] = d_9;"},
                            .never = {"GN_ROWS("}};
