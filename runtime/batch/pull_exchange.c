@@ -287,8 +287,11 @@ static void put_lengths(RtPulls *p, int r) {
     }
 }
 
-/* Sums up the lengths that came of a column: where the entries of each row end. */
-static gnnc_status take_lengths(RtPulls *p, RtPullColumn *y, int64_t *end) {
+/* Sums up the lengths that came of a column: where the entries of each row end.  Rows are different
+ * ones: together they have no more entries than the data have besides this process's. */
+static gnnc_status take_lengths(const gnnc_trainer *t, RtPullColumn *y, int64_t *end) {
+    RtPulls *p = t->pulls;
+    int64_t left = t->rt.bound->col[y->column]->csr.nnz - y->own.nnz;
     y->end = end;
     for (int r = 0; r < p->n; r++) {
         const int32_t *length = p->in[r];
@@ -300,6 +303,11 @@ static gnnc_status take_lengths(RtPulls *p, RtPullColumn *y, int64_t *end) {
                                (long long)y->own.n_cols);
             *end++ = sum += length[i];
         }
+        left -= sum;
+        if (left < 0)
+            return rt_fail(&p->err, GNNC_E_STATE,
+                           "rank %d has rows of %lld entries, more than the data have in them", r,
+                           (long long)sum);
         if (n) p->in[r] = (char *)p->in[r] + (size_t)n * sizeof *length;
         p->entries_in[r] += (size_t)sum * ENTRY_BYTES;
     }
@@ -324,7 +332,7 @@ static gnnc_status tell_lengths(const gnnc_trainer *t) {
     int64_t *end = p->ends.p;
     for (int c = 0; c < p->n_columns; c++) {
         if (!p->column[c].sparse) continue;
-        TRY(st, take_lengths(p, &p->column[c], end));
+        TRY(st, take_lengths(t, &p->column[c], end));
         end += rows_before(p, p->n, p->column[c].type);
     }
 out:

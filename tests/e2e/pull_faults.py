@@ -42,14 +42,14 @@ train M {
 """ % (EPOCHS, K)
 
 
-def data(path, n, width, v_width, parts=2, near=False):
-    """Users who like each other, maybe such as have near numbers; places with so many numbers, maybe none."""
+def data(path, n, width, v_width, parts=2, near=False, entries=5):
+    """Users who like each other, maybe such as have near numbers, with fewer than so many entries; places with so many numbers, maybe none."""
     os.mkdir(path)
     user = {"x": directory.column(path, "x", "float", [((7 * i) % 101 - 50) / 50 for i in range(width * n)], width=width),
             "y": directory.column(path, "y", "class", [i * i % 7 % 2 for i in range(n)], categories=2),
             "split": directory.column(path, "split", "split", [1 + (i % 7 > 4) + (i % 7 > 5) for i in range(n)])}
     directory.save(path + "/v.npy", "f", "<f4", (9, v_width), [i / 9 for i in range(9 * v_width)])
-    user["w"] = directory.csr(path, "w", [[(c, (i + c) / 99) for c in range(i % 5)] for i in range(n)], 6)
+    user["w"] = directory.csr(path, "w", [[(c, (i + c) / 99) for c in range(i % entries)] for i in range(n)], 60)
     place = {"v": {"kind": "float", "file": "v.npy", "shape": [9, v_width]},
              "sort": directory.column(path, "sort", "cat", [i % 4 for i in range(9)], categories=4)}
     directory.write(path, {"user": {"count": n, "columns": user}, "place": {"count": 9, "columns": place}},
@@ -155,6 +155,30 @@ check("entries and categories: two learn as one", [one, together(learn, rows=row
 said = together(learn, rows=Rows(2, *range(1 + LOADS + 4, rows.n_calls, 9)), by=lib_drawn)  # in turn: counts, numbers, lengths and rows
 check("entries and categories, exchanges fail: they go on", all(len(x) > EPOCHS and {e[0] for e in x} == {E_IO} for x in said) and bytes_of("now.0") == want
       == bytes_of("now.1"), said)
+
+
+class Longer(Rows):
+    """Each length may be one of a row, all of them together may not: each process has N / 4 entries."""
+    def came(self, message):
+        lengths = array.array("i", message)
+        return array.array("i", [60] * len(lengths)).tobytes() if len(lengths) > 8 and max(lengths) < 2 else message  # counts are 8 words
+
+
+rows, bus = Longer(2), Bus(2)
+
+
+def hears(t):
+    st = t.load()
+    for _ in range(5):
+        st = st or lib.gnnc_trainer_step(t.t)
+    bus.barrier.abort()
+    rows.barrier.abort()
+    return st, t.error()
+
+
+said = together(hears, data("few", N, WIDTH, 3, entries=2), rows=rows, bus=bus, by=lib_drawn)
+check("more entries than there are", any(st == E_STATE and f"rank {1 - r} has rows of " in error and "more than the data have in them" in error
+                                         for r, (st, error) in enumerate(said)), said)
 
 
 def saves(t):
