@@ -104,7 +104,7 @@ def each_call(sim, what, data, epochs, how, first=0, step=1, **options):
 
 
 def recordings(sim):
-    seen, n = each_call(sim, "graphs", "shop", 4, OUT_OF_MEMORY)
+    seen, n = each_call(sim, "graphs", "shop", 3, OUT_OF_MEMORY)
     for phase in ("train", "eval"):
         for call in ("the begin of a recording", "the end of a recording", "a graph of what was recorded",
                      "the launch of a graph", "a loop"):
@@ -120,7 +120,7 @@ def launches_under_recording(sim):
     run(t, 2)  # the first epoch's ranks want memory: what was recorded knows another place
     first = counts(sim)["launches"] - before
     t.close()
-    seen, n = each_call(sim, "launches", "shop", 4, 719, first=first, step=2)
+    seen, n = each_call(sim, "launches", "shop", 3, 719, first=first, step=2)
     assert {phase for phase, _ in seen} == {"train", "eval"} and n > first + 60, (seen, first, n)
 
 
