@@ -321,7 +321,9 @@ static gnnc_status make(RtTask *t) {
                        "query: ASSUMING is of the future that is predicted, not of a column");
     if (t->made->of_future && t->q.n_after)
         return rt_fail(t->err, GNNC_E_FORMAT,
-                       "query: KNOWN AFTER is of a column that is predicted, not of the future");
+                       "query, character %d: KNOWN AFTER is of a column that is predicted, not of "
+                       "the future",
+                       t->q.after_at[0]);
     TRY(st, rt_task_check_after(t));
     TRY(st, t->made->of_future ? make_temporal_rows(t) : ask_column(t));
     t->rows.window = t->made->window;

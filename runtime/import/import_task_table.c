@@ -88,7 +88,8 @@ gnnc_status rt_task_check_after(const RtTask *t) {
         for (int k = 0; k < t->d->n_edges && !found; k++)
             found = is_reference(t, &t->d->edges[k]) && rt_query_is_key(&t->d->edges[k], name);
         if (!found)
-            return rt_fail(t->err, GNNC_E_MISSING, "query: KNOWN AFTER: '%s' has no column '%.60s'",
+            return rt_fail(t->err, GNNC_E_MISSING,
+                           "query, character %d: '%s' has no column '%.60s'", t->q.after_at[i],
                            t->entity->name, name);
     }
     return t->of_column ? check_row_time(t) : GNNC_OK;

@@ -87,6 +87,7 @@ typedef struct RtQuery {
     int ranked_at;            /* where it stands in the text */
     int n_after;              /* KNOWN AFTER: columns of the entity that come with the answer */
     const char **after;
+    int *after_at; /* their places in the text */
 } RtQuery;
 
 /* What is learned of the rows that a SELECT gives:

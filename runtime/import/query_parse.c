@@ -461,13 +461,15 @@ static RtQueryExpr *condition(Parser *p) {
 /* Reads the columns that are known only after the row. */
 static void known_after(Parser *p, RtQuery *q) {
     q->after = RT_NEWN(p->pool, const char *, MOST_ITEMS);
-    if (!q->after) {
+    q->after_at = RT_NEWN(p->pool, int, MOST_ITEMS);
+    if (!q->after || !q->after_at) {
         fail_nomem(p);
         return;
     }
     do {
         if (q->n_after == MOST_ITEMS) fail(p, p->now.at, "more than %d columns", MOST_ITEMS);
         if (p->st != GNNC_OK) return;
+        q->after_at[q->n_after] = p->now.at;
         q->after[q->n_after++] = take_name(p, "a column");
     } while (take_sign(p, ","));
 }

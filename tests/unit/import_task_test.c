@@ -174,11 +174,12 @@ static const struct {
     {"COUNT(orders.*, 0, 30) FOR EACH customers", "the data end before the window"},
     {"COUNT(orders.*, 0, 19.5) FOR EACH customers WHERE city IN (1, 2",
      "')' is expected, and the query ends"},
-    {"COUNT(orders.*, 0, 20) FOR EACH customers KNOWN AFTER city", "not of the future"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers KNOWN AFTER city",
+     "character 55: KNOWN AFTER is of a column that is predicted, not of the future"},
     {"COUNT(orders.*, 0, 20) FOR EACH customers ASSUMING COUNT(orders.*, -20, 0) > 0",
      "assumed, lies in a window from 0 on"},
     {"orders.price > 3 ASSUMING status = 'paid'", "ASSUMING is of the future"},
-    {"orders.price > 3 KNOWN AFTER prize", "'orders' has no column 'prize'"},
+    {"orders.price > 3 KNOWN AFTER status, prize", "character 38: 'orders' has no column 'prize'"},
     {"orders.date", "a number, a class or a condition is predicted, no time"},
 };
 
