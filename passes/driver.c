@@ -65,12 +65,13 @@ bool pass_is_listed(const char *names, const char *name, int nth) {
 /* The pipeline of a training program. */
 const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     if (opt_level == 0)
-        return keep_grads ? "shape-propagation,unroll,autodiff,dce,lower-csr,precision"
-                          : "shape-propagation,unroll,loss-scale,autodiff,optimizer,dce,lower-csr,"
-                            "precision";
+        return keep_grads
+                   ? "shape-propagation,unroll,sample-boundary,autodiff,dce,lower-csr,precision"
+                   : "shape-propagation,unroll,sample-boundary,loss-scale,autodiff,"
+                     "optimizer,dce,lower-csr,precision";
 #define UP_TO_GRADIENTS                                                                            \
     "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,factor,narrow,unroll,trim,"       \
-    "distinct,"
+    "distinct,sample-boundary,"
 #define AFTER_GRADIENTS                                                                            \
     "canon,cse,dce,aggregate,recompute-masks,reuse-dot-sums,late-division,lower-csr,hoist,canon,"  \
     "cse,dce,"

@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 44,
+    RT_PROGRAM_VERSION = 45,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -248,6 +248,7 @@ typedef struct {
     bool cuts;      /* its rows are those of partial sums, one for each cut of the space's rows */
     bool folds;     /* .. of f32, which are added: all get the sum alone, as the first of them */
     bool to_first;  /* .. none; the first process alone gets all rows */
+    bool sampled;   /* with `reach`: of these rows those that are drawn in the step */
     int n;          /* of `reach`; 0 = all rows */
     const rt_reach *reach;
     /* How own rows of the next launch lead to rows of `buf`: those that lead to none of others

@@ -557,12 +557,14 @@ static int emit_exchanges(Host *h) {
                       h->p->bufs.v[s->bufs[all_reduce ? 2 : 0]]->name, h->space[s->partition->id],
                       bool_text(s->partials), bool_text(s->folds), bool_text(s->to_first),
                       s->halos.n);
+
             if (s->halos.n)
                 sb_printf(&table, "reach_%d", n);
             else
                 sb_puts(&table, "NULL");
             if (s->beside.n)
                 sb_printf(&table, ", .n_beside = %d, .beside = beside_%d", s->beside.n, n);
+            if (s->sampled) sb_puts(&table, ", .sampled = true");
             sb_printf(&table, ", .sums = %s, .phase = %d, .step = %d},\n", bool_text(all_reduce), i,
                       k);
             n++;
@@ -648,6 +650,8 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     StrBuf b = sb_new(a);
     module_print_computation(&b, p->m);
     if (p->partitioned) sb_puts(&b, "by parts"); /* sums are cut elsewhere */
+    if (p->m->recipe.sampled_boundary != 0)
+        sb_printf(&b, "sampled boundary %a", p->m->recipe.sampled_boundary);
     uint64_t x = 0xcbf29ce484222325u;
     for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
     return x;

@@ -109,6 +109,7 @@ enum { PLAN_HALO_DEPTH_MAX = 4 };
 typedef struct {
     Space *from;
     int n_via, via[PLAN_HALO_DEPTH_MAX]; /* ids of buffers: segment bounds, or indices */
+    bool sampled; /* only those that are drawn in a step are needed: others are multiplied by 0 */
 } PHalo;
 typedef VEC(PHalo) PHaloList;
 
@@ -173,6 +174,7 @@ typedef struct PStep {
     bool folds;    /* PS_EXCHANGE of partial sums: they are f32, and only their total is needed */
     bool to_first; /* PS_EXCHANGE of all rows: only the first process gets them, to save them */
     PHaloList halos; /* PS_EXCHANGE: the rows that are read; none = all */
+    bool sampled;    /* PS_EXCHANGE with halos: .. of these those that are drawn in the step */
     /* PS_EXCHANGE with halos: how rows of the step behind it, and behind other such exchanges, lead
      * to rows that are brought. Rows that lead to none of other processes are computed while it
      * goes on; none = it is waited for. */
@@ -377,6 +379,10 @@ bool plan_map_keeps_owner(const Map *m);
  * step can be computed one by one. */
 const char *plan_beside_paths(Arena *a, const Plan *p, const PPhase *ph, int at,
                               const PStep **reader, PHaloList *paths);
+/* Whether the runtime knows what draws rows of the halo: the sources of own edges, which are drawn
+ * themselves; or, backward, what edges from own rows lead to, which comes where such a row was
+ * drawn. */
+bool plan_is_drawn(const Plan *p, const PHalo *halo);
 /* Whether the halo is in the list. */
 bool plan_has_halo(const PHaloList *all, const PHalo *halo);
 /* The position of the step in its phase. */

@@ -144,6 +144,7 @@ static bool parse_partition(PlanReader *r, PStep *s) {
     s->folds = s->partials && parse_accept_word(&r->p, "sum");
     s->to_first = !s->folds && parse_accept_word(&r->p, "first");
     if (s->folds || s->to_first) return true;
+    s->sampled = parse_accept_word(&r->p, "sampled");
     if (!parse_accept_word(&r->p, "reach")) return parse_expected(&r->p, "'all' or 'reach'");
     return parse_halos(r, &s->halos) &&
            (!parse_accept_word(&r->p, "beside") || parse_halos(r, &s->beside));

@@ -129,6 +129,7 @@ static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
     ir_name_print(b, s->partition->name);
     if (s->kind == PS_EXCHANGE && !s->halos.n)
         sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
+    if (s->sampled) sb_puts(b, " sampled");
     for (int i = 0; i < s->halos.n; i++) print_halo(b, p, &s->halos.v[i], i ? ", " : " reach ");
     for (int i = 0; i < s->beside.n; i++) print_halo(b, p, &s->beside.v[i], i ? ", " : " beside ");
 }

@@ -435,6 +435,10 @@ static bool check_exchange(Check *c) {
         return plan_error(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->halos.n; i++)
         if (!check_halo(c, &s->halos.v[i])) return false;
+    bool draws =
+        s->halos.n && c->phase->func->phase == PHASE_TRAIN && c->p->m->recipe.sampled_boundary != 0;
+    for (int i = 0; i < s->halos.n; i++) draws &= plan_is_drawn(c->p, &s->halos.v[i]);
+    if (s->sampled && !draws) return plan_error(c, "rows are sampled that no step draws");
     return check_read(c, s->bufs[0]);
 }
 

@@ -26,11 +26,19 @@
 #include "codegen/plan_passes/plan_reads.h"
 #include "ir/text.h"
 #include "passes/rewrite.h"
+#include "runtime/exec/rng.h"
 
 bool plan_is_partitioned_space(const Space *s) {
     if (!s || s->prefix_of || s->distinct_of || space_of_batch(s)) return false;
     if (s->kind == SP_NZ) return plan_is_partitioned_space(s->nz_of->type.dim[0]);
     return s->kind == SP_NODE || s->kind == SP_EDGE || s->kind == SP_GRAPH;
+}
+
+/* Whether the buffer has factors of edges, which the runtime draws (sample_boundary.c). */
+static bool is_boundary(const PBuf *b) {
+    return b->kind == PB_INPUT && b->dt == DT_F32 && b->type.rank == 1 &&
+           plan_is_partitioned_space(b->type.dim[0]) &&
+           strncmp(b->io_name, RT_BOUNDARY_INPUT, strlen(RT_BOUNDARY_INPUT)) == 0;
 }
 
 bool plan_map_keeps_owner(const Map *m) {
@@ -49,6 +57,7 @@ typedef struct {
     RowStep *reg, *local; /* by register; by local array */
     RowReads reads, index_reads;
     IntList used; /* index arrays whose numbers are used for more than finding rows */
+    bool samples; /* the step reads factors of edges */
 } AccessWalk;
 
 /* The rows of a space that the process owns. */
@@ -70,7 +79,7 @@ static bool same_halo(const PHalo *x, const PHalo *y) {
 
 bool plan_has_halo(const PHaloList *all, const PHalo *halo) {
     for (int i = 0; i < all->n; i++)
-        if (same_halo(&all->v[i], halo)) return true;
+        if (same_halo(&all->v[i], halo) && (!all->v[i].sampled || halo->sampled)) return true;
     return false;
 }
 
@@ -121,7 +130,10 @@ static RowStep target_rows(AccessWalk *w, const LBuf *b, RowStep at) {
 /* Records a read, once. */
 static void record_read(AccessWalk *w, RowReads *to, int buf, RowStep at) {
     for (int i = 0; i < to->n; i++)
-        if (to->v[i].buf == buf && same_rows(&to->v[i].at, &at)) return;
+        if (to->v[i].buf == buf && same_rows(&to->v[i].at, &at)) {
+            to->v[i].at.halo.sampled &= at.halo.sampled;
+            return;
+        }
     vec_push(w->a, to, ((RowRead){buf, at}));
 }
 
@@ -147,6 +159,114 @@ static void record_uses(AccessWalk *w, const LStmt *s) {
     }
 }
 
+/* ---- which of them are sampled -------------------------------------------------------------- */
+/* The register without its casts. */
+static const LReg *uncast(const LReg *r) {
+    while (r->def && r->def->kind == L_LET && r->def->fn == L_FN_OP && r->def->op == OP_CAST)
+        r = r->def->arg[0];
+    return r;
+}
+
+/* Whether two registers are the same index: one register, or equal elements of an index array. */
+static bool same_index(const LReg *x, const LReg *y) {
+    const LStmt *a = (x = uncast(x))->def, *b = (y = uncast(y))->def;
+    if (x == y) return true;
+    return a && b && a->kind == L_LOAD && b->kind == L_LOAD && a->buf == b->buf &&
+           a->buf->kind == LB_MAP_PERM && uncast(a->idx[0]) == uncast(b->idx[0]);
+}
+
+/* Whether register `edge` is the edge at whose end `row` is: row = idx[edge]; or, with indices in
+ * the order of segments, row = idx[k] and edge = perm[k]. */
+static bool is_edge_of(const LReg *edge, const LReg *row) {
+    const LStmt *end = uncast(row)->def, *at = uncast(edge)->def;
+    if (!end || end->kind != L_LOAD || end->buf->kind != LB_MAP_IDX) return false;
+    if (!end->buf->sorted_by) return same_index(edge, end->idx[0]);
+    return at && at->kind == L_LOAD && at->buf->kind == LB_MAP_PERM &&
+           at->buf->map == end->buf->sorted_by && same_index(at->idx[0], end->idx[0]);
+}
+
+/* Whether the register has the factor of the edge at whose end `row` is (sample_boundary.c), alone
+ * or among `depth` factors in a row. */
+static bool has_factor(const AccessWalk *w, const LReg *r, const LReg *row, int depth) {
+    const LStmt *s = uncast(r)->def;
+    if (!s) return false;
+    if (s->kind == L_LET && s->fn == L_FN_OP && s->op == OP_MUL && depth)
+        return has_factor(w, s->arg[0], row, depth - 1) || has_factor(w, s->arg[1], row, depth - 1);
+    if (s->kind != L_LOAD || s->buf->kind != LB_VALUE || s->buf->rank != 1) return false;
+    const PBuf *b = w->p->bufs.v[w->s->bufs[s->buf->id]];
+    return is_boundary(b) && is_edge_of(s->idx[0], row);
+}
+
+/* What a value of a row of another process comes to, by register. */
+typedef enum { USE_UNKNOWN, USE_SAMPLED, USE_OTHER } RowUse;
+
+static RowUse use_of(const AccessWalk *w, const LReg *r, const LReg *row, RowUse *known);
+
+/* Whether what statement u makes of its operand r, a value of the row, is 0 where the edge's factor
+ * is: it is multiplied by that, at once or later.  A row that is not drawn lies there as zeros, so
+ * nothing is infinite on the way. */
+static bool comes_to_factor(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
+                            RowUse *known) {
+    if (u->kind != L_LET || u->fn != L_FN_OP) return false;
+    switch (u->op) {
+    case OP_MUL:
+        if (has_factor(w, u->arg[u->arg[0] == r], row, 3)) return true;
+        break;
+    case OP_DIV:
+        if (u->arg[1] == r) return false;
+        break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_NEG:
+    case OP_CAST:
+    case OP_MAX:
+    case OP_MIN:
+    case OP_LT:
+    case OP_LE:
+    case OP_EQ:
+    case OP_SELECT:
+        break;
+    default:
+        return false;
+    }
+    return use_of(w, u->dst, row, known) == USE_SAMPLED;
+}
+
+/* Whether all statements of the list that read r are such. */
+static bool all_come_to_factor(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
+                               RowUse *known) {
+    for (; u; u = u->next) {
+        bool reads = false;
+        for (int i = 0; loop_operand(u, i); i++) reads |= *loop_operand(u, i) == r;
+        if (reads && !comes_to_factor(w, u, r, row, known)) return false;
+        if (!all_come_to_factor(w, u->body, r, row, known)) return false;
+    }
+    return true;
+}
+
+static RowUse use_of(const AccessWalk *w, const LReg *r, const LReg *row, RowUse *known) {
+    if (known[r->id] == USE_UNKNOWN)
+        known[r->id] =
+            all_come_to_factor(w, w->s->kernel->body, r, row, known) ? USE_SAMPLED : USE_OTHER;
+    return known[r->id];
+}
+
+bool plan_is_drawn(const Plan *p, const PHalo *halo) {
+    const PBuf *first = p->bufs.v[halo->via[0]], *last = p->bufs.v[halo->via[halo->n_via - 1]];
+    if (!first->map || !last->map || first->map->kind != MAP_SRC) return false;
+    if (halo->n_via == 1) return halo->from == first->map->from && first->map_part == LB_MAP_IDX;
+    return halo->from == first->map->to && first->map_part == LB_MAP_PTR &&
+           last->map->kind == MAP_DST && last->map->from == first->map->from;
+}
+
+/* Whether only drawn rows of those that s loads are needed. at: which these are. */
+static bool is_sampled(const AccessWalk *w, const LStmt *s, const RowStep *at) {
+    if (!w->samples || !at->is_known || !at->halo.n_via || !plan_is_drawn(w->p, &at->halo))
+        return false;
+    RowUse *known = NEWN(w->a, RowUse, (size_t)w->s->kernel->n_regs + 1);
+    return use_of(w, s->dst, s->idx[0], known) == USE_SAMPLED;
+}
+
 /* Which rows the loaded register is an index of; records what is read. A flat loop over all
  * elements reads the elements of its own rows. */
 static RowStep load_rows(AccessWalk *w, const LStmt *s) {
@@ -159,7 +279,9 @@ static RowStep load_rows(AccessWalk *w, const LStmt *s) {
     if (b->kind != LB_VALUE) return (RowStep){0};
     /* A flat loop goes over the elements of its rows. */
     if (!at.is_known && w->touch->at[b->id] == AT_ROW) at = owned_row(w->rows);
-    record_read(w, &w->reads, w->s->bufs[b->id], at);
+    RowStep of = at;
+    of.halo.sampled = is_sampled(w, s, &at);
+    record_read(w, &w->reads, w->s->bufs[b->id], of);
     return (RowStep){0};
 }
 
@@ -266,6 +388,7 @@ static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to
     AccessWalk w = {.a = a, .p = p, .s = s, .touch = &to->touch, .rows = to->rows};
     w.reg = NEWN(a, RowStep, (size_t)s->kernel->n_regs + 1);
     w.local = NEWN(a, RowStep, (size_t)s->kernel->locals.n + 1);
+    for (int i = 0; i < s->n_bufs; i++) w.samples |= is_boundary(p->bufs.v[s->bufs[i]]);
     walk_list(&w, s->kernel->body, NEWN(a, bool, (size_t)s->kernel->locals.n + 1));
     to->reads = w.reads;
     to->index_reads = w.index_reads;
@@ -420,8 +543,11 @@ static const char *exchange_text(const Placer *x, const PStep *s, const ReadStep
     for (int i = 0; i < s->halos.n; i++)
         halos = arena_printf(x->a, "%s%s%s", halos, i ? " and " : "",
                              halo_text(x->a, x->p, &s->halos.v[i]));
-    return arena_printf(x->a, "rows of %s that %s of own %s reaches", name, halos,
-                        s->halos.v[0].from->name);
+    const char *text = arena_printf(x->a, "rows of %s that %s of own %s reaches", name, halos,
+                                    s->halos.v[0].from->name);
+    return s->sampled ? arena_printf(x->a, "%s, each drawn with %g", text,
+                                     x->p->m->recipe.sampled_boundary)
+                      : text;
 }
 
 /* Remarks on an exchange. One of all rows costs the most: it says why the index arrays do not tell
@@ -430,6 +556,19 @@ static void remark_exchange(const Placer *x, const PStep *s) {
     bool all = !s->partials && !s->halos.n && !s->to_first;
     (all ? pass_refusal : pass_remark)(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name,
                                        s->note);
+}
+
+/* Where all rows that an exchange brings are sampled, so is the exchange; else none are. */
+static void sample_exchange(Arena *a, PStep *s) {
+    PHaloList whole = {0};
+    s->sampled = s->halos.n > 0;
+    for (int i = 0; i < s->halos.n; i++) s->sampled &= s->halos.v[i].sampled;
+    for (int i = 0; i < s->halos.n && !s->sampled; i++) {
+        PHalo halo = s->halos.v[i];
+        halo.sampled = false;
+        if (!plan_has_halo(&whole, &halo)) vec_push(a, &whole, halo);
+    }
+    if (!s->sampled) s->halos = whole;
 }
 
 /* Appends an exchange that brings the wanted rows of a buffer, before step `like`. of: the step
@@ -448,6 +587,7 @@ static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
     for (int i = 0; i < want.halos.n && !want.complete; i++)
         if (!plan_has_halo(&placement->halos, &want.halos.v[i]))
             vec_push(x->a, &s->halos, want.halos.v[i]);
+    sample_exchange(x->a, s);
     s->note = exchange_text(x, s, of);
     remark_exchange(x, s);
     *placement = want;

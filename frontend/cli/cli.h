@@ -58,13 +58,14 @@ typedef struct {
     const char *out;            /* -o, or NULL */
     const char
         *name; /* --name; of OUT_LIB, OUT_PYTHON, OUT_HEADER never NULL: what C calls the model */
-    const char *depfile; /* -MF, or NULL */
-    bool depends;        /* -MD or -MF */
-    bool mpi;            /* OUT_EXE: trains in several processes, too */
-    bool parts;          /* processes may share the rows of data in parts */
-    bool shared_runtime; /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
-    const char *passes;  /* --passes, or NULL */
-    const char *model;   /* --model, or NULL */
+    const char *depfile;     /* -MF, or NULL */
+    bool depends;            /* -MD or -MF */
+    bool mpi;                /* OUT_EXE: trains in several processes, too */
+    bool parts;              /* processes may share the rows of data in parts */
+    double sampled_boundary; /* 0, or with what probability training reads a row of another part */
+    bool shared_runtime;     /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
+    const char *passes;      /* --passes, or NULL */
+    const char *model;       /* --model, or NULL */
     const char *target, *march;
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */

@@ -67,6 +67,10 @@ static const char *check_kind(const CliOptions *o) {
         return "--bisect compiles programs for its command: nothing is compiled here";
     if (o->mpi && (o->emit == OUT_LIB || o->emit == OUT_PYTHON || o->infer))
         return "--mpi is for programs that train; --parts for libraries";
+    if (o->sampled_boundary && !o->mpi && !o->parts)
+        return "--sampled-boundary is for --mpi and --parts";
+    if (o->sampled_boundary && (interprets(o) || o->infer))
+        return "--sampled-boundary is of programs that train";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if ((o->fmt_check || o->fmt_diff) && o->action != ACT_FMT)
         return "--check and --diff are for fmt";

@@ -367,6 +367,14 @@ SETTER(set_against) {
     return *value != 0;
 }
 
+/* Sets --sampled-boundary, a probability that is neither 0 nor 1. */
+SETTER(set_sampled_boundary) {
+    UNUSED_ARGS;
+    char *end;
+    o->sampled_boundary = strtod(value, &end);
+    return *value && !*end && o->sampled_boundary > 0 && o->sampled_boundary < 1;
+}
+
 /* Sets --tolerance, a number that is not negative. */
 SETTER(set_tolerance) {
     UNUSED_ARGS;
@@ -561,6 +569,10 @@ static const CliOption options[] = {
     {"--parts", NULL,
      "the processes can share the rows of data that gnnc partition wrote (always so with --mpi)",
      set_parts, NULL},
+    {"--sampled-boundary", "P",
+     "training reads a row of another part with probability P in each step (0 < P < 1), an "
+     "approximation",
+     set_sampled_boundary, NULL},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
     {"-v", NULL, "print each step and command", set_verbose, NULL},
     {"--version", NULL, "or -V: print the version", set_version, NULL},

@@ -94,6 +94,7 @@ bool cli_run_passes(Ctx *c, CliJob *j, Module *m) {
         p->record = NEW(c->a, PassRecord);
         p->record_diffs = j->o.emit == OUT_HTML;
     }
+    if (j->o.sampled_boundary && !j->o.infer) m->recipe.sampled_boundary = j->o.sampled_boundary;
     const char *named = passes_named(c, j->o.passes, OF_GRAPH);
     if (!named && !m->pending)
         m->pending = j->o.infer ? pass_pipeline_infer(j->o.opt_level, j->o.explain)
@@ -155,6 +156,7 @@ static const char *options_text(Ctx *c, const CliJob *j) {
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (device && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
+    if (o->sampled_boundary) sb_printf(&b, " --sampled-boundary=%g", o->sampled_boundary);
     if (o->grads) sb_puts(&b, " --grads");
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->explain) sb_puts(&b, " --explain");
@@ -184,6 +186,20 @@ bool cli_shares_rows(const CliJob *j, const Module *m) {
     return (j->o.mpi || j->o.parts) && !s->batch && !s->train_links && !s->serve;
 }
 
+/* Checks that rows of other parts can be sampled, where that is asked for. False after a
+ * diagnostic. */
+static bool can_sample_boundary(Ctx *c, const CliJob *j, const Module *m, const char *device) {
+    double p = m->recipe.sampled_boundary;
+    const char *why = p == 0              ? NULL
+                      : !(p > 0 && p < 1) ? "a probability is more than 0 and less than 1"
+                      : !cli_shares_rows(j, m)
+                          ? "it is for programs whose processes share the rows of data in parts"
+                      : device ? "it is for the cpu alone (--target=cpu)"
+                               : NULL;
+    if (why) diag_add(c, DIAG_E0513, (Span){0}, "--sampled-boundary: %s", why);
+    return !why;
+}
+
 Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
     double start = cli_now_ms();
     if (!(m->has & IR_TYPED)) {
@@ -191,6 +207,7 @@ Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
                  "a plan needs typed operations (run shape-propagation first)");
         return NULL;
     }
+    if (!can_sample_boundary(c, j, m, device)) return NULL;
     Plan *p = plan_new(m, device, j->o.spmm);
     p->partitioned = cli_shares_rows(j, m);
     const char *names = passes_named(c, j->o.passes, OF_PLAN);

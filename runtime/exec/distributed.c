@@ -115,9 +115,15 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t 
     if (several && !p->exchange)
         return rt_fail(&x->rt->err, GNNC_E_STATE, "%d processes share rows without 'exchange'",
                        o->n);
+    if (o->stale_halos && x->program->recipe.sampled_boundary != 0)
+        return rt_fail(&x->rt->err, GNNC_E_STATE,
+                       "'stale_halos': the program was compiled with --sampled-boundary, and "
+                       "receives other rows in each step");
     if (several && fast && !p->all_reduce)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "'reduce_fast': %d processes share rows without 'all_reduce'", o->n);
+    if (x->program->recipe.sampled_boundary != 0 && o->n_parts == 1)
+        rt_message(x->rt, "sampled boundary: the data are in one part, all of whose rows are read");
     o->chunk_bounds = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
     o->kept = RT_NEWN(pool, char *, x->program->n_exchanges + 1);
@@ -128,13 +134,14 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t 
     return st;
 }
 
-void rt_dist_begin(RtExec *x, int64_t step) {
+gnnc_status rt_dist_begin(RtExec *x, uint64_t seed, int64_t step) {
     RtDist *o = x->rt->dist;
-    if (!o || !o->stale_halos) return;
+    if (!o || !o->stale_halos) return rt_boundary_begin(x, seed, step);
     int64_t since = step - o->fresh_step;
     o->keeps = step >= 0;
     o->stale = o->keeps && o->fresh_step >= 0 && since > 0 && since <= o->stale_halos;
     if (o->keeps && !o->stale) o->fresh_step = step;
+    return GNNC_OK;
 }
 
 void rt_dist_forget(RtExec *x) {

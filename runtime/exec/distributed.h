@@ -9,6 +9,7 @@
 #define RUNTIME_OWN_H
 
 #include "blocks.h"
+#include "boundary.h"
 #include "exec.h"
 
 struct RtHalo;
@@ -33,7 +34,8 @@ struct RtDist {
     gnnc_status failed; /* of the first exchange or phase that did: no exchange is tried after it */
     bool left;          /* it was a phase, which others may go on with */
     int n_beside;       /* exchanges that go on beside steps */
-    RtBeside *beside;   /* what is computed while rows come (beside.c); NULL: nothing was yet */
+    RtBoundary *boundary; /* where rows of other parts are sampled, from the first step on */
+    RtBeside *beside;     /* what is computed while rows come (beside.c); NULL: nothing was yet */
 };
 
 typedef struct {
@@ -47,8 +49,8 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t 
 gnnc_status rt_dist_bind(RtExec *x, int space);
 
 /* Before a run of a phase: of training step `step`, counted from 0; or -1, of another phase.  By it
- * all processes decide alike whether halos come. */
-void rt_dist_begin(RtExec *x, int64_t step);
+ * all processes decide alike whether halos come, and which rows of them (boundary.h). */
+gnnc_status rt_dist_begin(RtExec *x, uint64_t seed, int64_t step);
 /* Training goes on elsewhere: the next step's halos come. */
 void rt_dist_forget(RtExec *x);
 

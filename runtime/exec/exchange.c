@@ -6,6 +6,7 @@
 #include "beside.h"
 #include "sum_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "runtime/device/device_held.h"
@@ -17,8 +18,18 @@ typedef struct {
     int32_t *row;
 } Lists;
 
+/* By place in such a list: its row goes where one of coins [at[k], at[k + 1]) is drawn. */
+typedef struct {
+    int64_t *at;
+    RtCoin *coin;
+} Coins;
+
 typedef struct RtHalo {
-    Lists to, from;              /* own rows that others read; theirs that are read here */
+    Lists to, from; /* own rows that others read; theirs that are read here */
+    /* Of a sampled exchange: what draws rows of these lists, and those of step `drawn_step`. */
+    Coins to_coins, from_coins;
+    Lists to_drawn, from_drawn;
+    int64_t drawn_step;
     void *to_there, *from_there; /* their rows on the device, where there is one */
     void *held_there;            /* `from` by the numbers of rows that the device holds */
     int held_version;            /* .. of those */
@@ -101,6 +112,123 @@ static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wan
     return GNNC_OK;
 }
 
+/* ---- which of them are drawn ---------------------------------------------------------------- */
+/* A walk along the index arrays of a sampled exchange. */
+typedef struct {
+    const RtExec *x;
+    const rt_exchange_step *e;
+    const rt_reach *r;
+    const int32_t *place; /* by row: 1 + its place in the list; 0: it is not there */
+    RtCoin *last;         /* by place: its last coin */
+    Coins *to;            /* by place; at[k + 1] counts those of k where there is no `coin`, else
+                             at[k] is where the next one of k goes */
+} CoinWalk;
+
+/* A row at `place` comes where `coin` is drawn.  All that leads there from a row follows each
+ * other, so the last coin tells whether this one is there. */
+static void add_coin(CoinWalk *w, int64_t place, RtCoin coin) {
+    RtCoin *last = &w->last[place];
+    if (last->space == coin.space && last->row == coin.row) return;
+    *last = coin;
+    if (w->to->coin)
+        w->to->coin[w->to->at[place]++] = coin;
+    else
+        w->to->at[place + 1]++;
+}
+
+/* Adds the coins of rows that row i, behind k hops, leads to.  from: that of the own row, where it
+ * is this one that is drawn (backward); space -1: it is the row itself. */
+static void add_coins(CoinWalk *w, int k, int64_t i, RtCoin from) {
+    if (k == w->r->n) {
+        RtCoin own = {w->e->space, (int32_t)i};
+        if (w->place[i]) add_coin(w, w->place[i] - 1, from.space < 0 ? own : from);
+        return;
+    }
+    const void *hop = w->x->buf[w->r->hop[k]];
+    if (w->x->program->bufs[w->r->hop[k]].dt == RT_I64) {
+        const int64_t *ptr = hop;
+        for (int64_t j = ptr[i]; j < ptr[i + 1]; j++) add_coins(w, k + 1, j, from);
+    } else if (((const int32_t *)hop)[i] >= 0) {
+        add_coins(w, k + 1, ((const int32_t *)hop)[i], from);
+    }
+}
+
+/* Walks from all own rows. n: rows of the list. */
+static void walk_coins(CoinWalk *w, int64_t n) {
+    for (int64_t k = 0; k < n; k++) w->last[k] = (RtCoin){-1, -1};
+    for (int i = 0; i < w->e->n; i++) {
+        w->r = &w->e->reach[i];
+        RtRange own = rt_dist_rows(w->x, w->r->from, w->x->rt->dist->rank);
+        bool backward = w->x->program->bufs[w->r->hop[0]].dt == RT_I64;
+        for (int64_t k = own.lo; k < own.hi; k++)
+            add_coins(w, 0, k, backward ? (RtCoin){w->r->from, (int32_t)k} : (RtCoin){-1, -1});
+    }
+}
+
+/* Finds what draws the rows of the list, which this process reads. */
+static gnnc_status find_coins(RtExec *x, const rt_exchange_step *e, const Lists *l, Coins *to) {
+    const RtDist *o = x->rt->dist;
+    int64_t n = l->at[o->n];
+    int32_t *place = RT_NEWN(o->pool, int32_t, rt_size(x->program, x->n, e->space) + 1);
+    RtCoin *last = RT_NEWN(o->pool, RtCoin, n + 1);
+    CoinWalk w = {.x = x, .e = e, .place = place, .last = last, .to = to};
+    to->at = RT_NEWN(o->pool, int64_t, n + 1);
+    if (place && last && to->at) {
+        for (int64_t k = 0; k < n; k++) place[l->row[k]] = (int32_t)k + 1;
+        walk_coins(&w, n);
+        for (int64_t k = 0; k < n; k++) to->at[k + 1] += to->at[k];
+        to->coin = RT_NEWN(o->pool, RtCoin, to->at[n] + 1);
+    }
+    if (to->coin) {
+        walk_coins(&w, n);
+        for (int64_t k = n; k > 0; k--) to->at[k] = to->at[k - 1]; /* each was moved to its end */
+        to->at[0] = 0;
+    }
+    rt_pool_drop(o->pool, place);
+    rt_pool_drop(o->pool, last);
+    return to->coin ? GNNC_OK : nomem(x);
+}
+
+/* Keeps of a list what is drawn in this step. */
+static void draw(const RtExec *x, const Lists *all, const Coins *c, Lists *drawn) {
+    int64_t n = 0;
+    for (int r = 0; r < x->rt->dist->n; r++) {
+        for (int64_t k = all->at[r]; k < all->at[r + 1]; k++) {
+            bool is_drawn = false;
+            for (int64_t i = c->at[k]; i < c->at[k + 1] && !is_drawn; i++)
+                is_drawn = rt_boundary_drawn(x, c->coin[i]);
+            if (is_drawn) drawn->row[n++] = all->row[k];
+        }
+        drawn->at[r + 1] = n;
+    }
+}
+
+static gnnc_status room_to_draw(RtExec *x, const Lists *all, Lists *drawn) {
+    const RtDist *o = x->rt->dist;
+    drawn->at = RT_NEWN(o->pool, int64_t, o->n + 1);
+    drawn->row = RT_NEWN(o->pool, int32_t, all->at[o->n] + 1);
+    return drawn->at && drawn->row ? GNNC_OK : nomem(x);
+}
+
+/* Draws the rows of a halo for the step under way. */
+static void draw_halo(const RtExec *x, RtHalo *h) {
+    if (h->drawn_step == rt_boundary_step(x)) return;
+    h->drawn_step = rt_boundary_step(x);
+    draw(x, &h->to, &h->to_coins, &h->to_drawn);
+    draw(x, &h->from, &h->from_coins, &h->from_drawn);
+}
+
+/* Rows that were not drawn are zeros: what is made of them is multiplied by 0. */
+static void clear_rows(const RtExec *x, const RtHalo *h, char *buf, size_t row) {
+    const Lists *all = &h->from, *drawn = &h->from_drawn;
+    int64_t n = x->rt->dist->n, at = 0;
+    for (int64_t k = 0; k < all->at[n]; k++) {
+        bool is_drawn = at < drawn->at[n] && drawn->row[at] == all->row[k];
+        at += is_drawn;
+        if (!is_drawn) memset(buf + (size_t)all->row[k] * row, 0, row);
+    }
+}
+
 /* ---- telling each other --------------------------------------------------------------------- */
 /* Tells each process which of its rows this one wants, first how many, then which; h->to gets what
  * others want of this one. */
@@ -124,6 +252,40 @@ out:
     return st;
 }
 
+/* Tells each process what draws the rows that this one wants of it: first how many of each, then
+ * which. */
+static gnnc_status ask_coins(RtExec *x, RtMessages *m, RtHalo *h) {
+    const RtDist *o = x->rt->dist;
+    gnnc_status st;
+    const Coins *from = &h->from_coins;
+    Coins *to = &h->to_coins;
+    int64_t n_from = h->from.at[o->n], n_to = h->to.at[o->n];
+    int64_t *count = RT_NEWN(o->pool, int64_t, n_from + 1);
+    to->at = RT_NEWN(o->pool, int64_t, n_to + 1);
+    if (!count || !to->at) return nomem(x);
+    for (int64_t k = 0; k < n_from; k++) count[k] = from->at[k + 1] - from->at[k];
+    for (int r = 0; r < o->n; r++)
+        rt_messages_put(m, r, count + h->from.at[r],
+                        (size_t)(h->from.at[r + 1] - h->from.at[r]) * sizeof *count,
+                        to->at + 1 + h->to.at[r],
+                        (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof *to->at);
+    TRY(st, rt_dist_exchange_uncounted(x, "rows", m));
+    for (int64_t k = 0; k < n_to; k++) to->at[k + 1] += to->at[k];
+    to->coin = RT_NEWN(o->pool, RtCoin, to->at[n_to] + 1);
+    if (!to->coin) st = nomem(x);
+    if (st != GNNC_OK) goto out;
+    for (int r = 0; r < o->n; r++) {
+        int64_t lo = from->at[h->from.at[r]], hi = from->at[h->from.at[r + 1]];
+        int64_t at = to->at[h->to.at[r]], end = to->at[h->to.at[r + 1]];
+        rt_messages_put(m, r, from->coin + lo, (size_t)(hi - lo) * sizeof(RtCoin), to->coin + at,
+                        (size_t)(end - at) * sizeof(RtCoin));
+    }
+    st = rt_dist_exchange_uncounted(x, "rows", m);
+out:
+    rt_pool_drop(o->pool, count);
+    return st;
+}
+
 /* Where steps run on a device, it gets the lists, too. */
 static gnnc_status send_lists(RtExec *x, RtHalo *h) {
     const int n = x->rt->dist->n;
@@ -133,6 +295,16 @@ static gnnc_status send_lists(RtExec *x, RtHalo *h) {
     if (st != GNNC_OK) return st;
     return rt_device_rows_copy(x, h->from.row, (size_t)h->from.at[n] * sizeof *h->from.row,
                                &h->from_there);
+}
+
+/* What a sampled exchange needs beyond its lists. */
+static gnnc_status open_draws(RtExec *x, const rt_exchange_step *e, RtMessages *m, RtHalo *h) {
+    h->drawn_step = -1;
+    gnnc_status st = find_coins(x, e, &h->from, &h->from_coins);
+    if (st == GNNC_OK) st = ask_coins(x, m, h);
+    if (st == GNNC_OK) st = room_to_draw(x, &h->to, &h->to_drawn);
+    if (st == GNNC_OK) st = room_to_draw(x, &h->from, &h->from_drawn);
+    return st;
 }
 
 /* Builds the halo of an exchange: finds the rows that this process reads of others, and requests
@@ -147,6 +319,7 @@ static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *
     for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
     if (st == GNNC_OK) st = list(x, e, wanted, &h->from);
     if (st == GNNC_OK) st = ask(x, m, h, count);
+    if (st == GNNC_OK && e->sampled) st = open_draws(x, e, m, h);
     if (st == GNNC_OK) st = send_lists(x, h);
     rt_pool_drop(o->pool, wanted);
     rt_pool_drop(o->pool, count);
@@ -155,7 +328,8 @@ static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *
 
 /* Whether two exchanges bring the same rows, so that they can share one halo. */
 static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
-    bool same = a->space == b->space && a->cuts == b->cuts && a->n == b->n;
+    bool same =
+        a->space == b->space && a->cuts == b->cuts && a->n == b->n && a->sampled == b->sampled;
     for (int i = 0; i < a->n && same; i++) {
         const rt_reach *r = &a->reach[i], *s = &b->reach[i];
         same = r->from == s->from && r->n == s->n &&
@@ -206,13 +380,14 @@ static gnnc_status all_gather_rows(RtExec *x, const rt_exchange_step *e, RtMessa
 }
 
 /* Takes the rows that others want out of buf. */
-static gnnc_status take_rows(RtExec *x, const RtHalo *h, const char *buf, size_t row, char *out) {
-    int64_t n = h->to.at[x->rt->dist->n];
+static gnnc_status take_rows(RtExec *x, const RtHalo *h, const Lists *to, const char *buf,
+                             size_t row, char *out) {
+    int64_t n = to->at[x->rt->dist->n];
     if (x->rt->device)
         return rt_device_rows_do(x, (RtRowsOp){RT_ROWS_TAKE, n, (int64_t)row}, out, buf,
                                  h->to_there);
     for (int64_t k = 0; k < n; k++)
-        memcpy(out + (size_t)k * row, buf + (size_t)h->to.row[k] * row, row);
+        memcpy(out + (size_t)k * row, buf + (size_t)to->row[k] * row, row);
     return GNNC_OK;
 }
 
@@ -251,11 +426,17 @@ static gnnc_status rows_there(RtExec *x, int b, RtHalo *h, const void **row) {
  * it receives. */
 static gnnc_status receive_halo(RtExec *x, int i, RtHalo *h, RtMessages *m, char *buf, size_t row) {
     const RtDist *o = x->rt->dist;
-    int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
+    bool sampled = x->program->exchanges[i].sampled;
+    if (sampled) {
+        draw_halo(x, h);
+        clear_rows(x, h, buf, row);
+    }
+    const Lists *to = sampled ? &h->to_drawn : &h->to, *from = sampled ? &h->from_drawn : &h->from;
+    int64_t n_to = to->at[o->n], n_from = from->at[o->n];
     int beside = rt_beside_pending(x);
     bool stale = o->stale && o->kept[i];
     char *in = room_to_receive(x, i, beside, (size_t)n_from * row + 1);
-    RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
+    RtArrival come = {.buf = buf, .in = in, .row = from->row, .n = n_from, .row_bytes = row};
     if (x->rt->device) {
         const void *there;
         gnnc_status st = rows_there(x, x->program->exchanges[i].buf, h, &there);
@@ -265,12 +446,12 @@ static gnnc_status receive_halo(RtExec *x, int i, RtHalo *h, RtMessages *m, char
     if (stale) return rt_arrival_put(x, &come);
     char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
-    gnnc_status st = take_rows(x, h, buf, row, out);
+    gnnc_status st = take_rows(x, h, to, buf, row, out);
     if (st != GNNC_OK) return st;
     for (int r = 0; r < o->n; r++)
-        rt_messages_put(
-            m, r, out + (size_t)h->to.at[r] * row, (size_t)(h->to.at[r + 1] - h->to.at[r]) * row,
-            in + (size_t)h->from.at[r] * row, (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
+        rt_messages_put(m, r, out + (size_t)to->at[r] * row,
+                        (size_t)(to->at[r + 1] - to->at[r]) * row, in + (size_t)from->at[r] * row,
+                        (size_t)(from->at[r + 1] - from->at[r]) * row);
     return rt_beside_exchange(x, i, m, &come);
 }
 
@@ -332,15 +513,41 @@ static int64_t count_in(const uint8_t *wanted, RtRange r) {
     return n;
 }
 
-/* Adds to *to the rows that process o->rank reads of the others. */
+/* How many of the wanted rows come on average in a step, of which they are sampled. */
+static gnnc_status expect_rows(RtExec *x, const rt_exchange_step *e, const uint8_t *wanted,
+                               double *of) {
+    const RtDist *o = x->rt->dist;
+    double out = 1 - x->program->recipe.sampled_boundary;
+    Lists l = {0};
+    Coins c = {0};
+    gnnc_status st = list(x, e, wanted, &l);
+    if (st == GNNC_OK) st = find_coins(x, e, &l, &c);
+    for (int r = 0; r < o->n && st == GNNC_OK; r++) {
+        of[r] = 0;
+        for (int64_t k = l.at[r]; k < l.at[r + 1]; k++)
+            of[r] += 1 - pow(out, (double)(c.at[k + 1] - c.at[k]));
+    }
+    rt_pool_drop(o->pool, l.at);
+    rt_pool_drop(o->pool, l.row);
+    rt_pool_drop(o->pool, c.at);
+    rt_pool_drop(o->pool, c.coin);
+    return st;
+}
+
+/* Adds to *to the rows that process o->rank reads of the others; of sampled ones as many as on
+ * average. */
 static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wanted, int64_t row,
                               gnnc_traffic *to) {
     const RtDist *o = x->rt->dist;
     gnnc_status st = GNNC_OK;
     memset(wanted, 0, (size_t)rt_size(x->program, x->n, e->space));
     for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
+    double drawn[RT_SUM_CHUNKS];
+    if (st == GNNC_OK && e->sampled) st = expect_rows(x, e, wanted, drawn);
     for (int r = 0; r < o->n && st == GNNC_OK; r++) {
-        int64_t n = r == o->rank ? 0 : count_in(wanted, rt_dist_rows(x, e->space, r));
+        int64_t n = r == o->rank ? 0
+                    : e->sampled ? llround(drawn[r])
+                                 : count_in(wanted, rt_dist_rows(x, e->space, r));
         to->halo_rows += n;
         to->halo_bytes += n * row;
         to->messages += n * row > 0;

@@ -36,6 +36,12 @@
 
 #include <stdint.h>
 
+/* Which rows of other parts training reads, where it samples them (boundary.c): a stream that no
+ * operation has, of a row's number in data that nobody partitioned, and of its type's.  Steps read
+ * what follows from it as inputs of that name, with the edges' behind it. */
+#define RT_BOUNDARY_STREAM UINT64_MAX
+#define RT_BOUNDARY_INPUT "boundary."
+
 typedef struct {
     uint32_t k0, k1;
 } RtKey;

@@ -126,7 +126,9 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
         if (st != GNNC_OK) return st;
     }
     rt_trainer_inputs(t);
-    rt_dist_begin(&t->x, trains ? t->progress.step : -1);
+    goes_on = rt_dist_begin(&t->x, (uint64_t)t->options.seed, trains ? t->progress.step : -1);
+    rt_dist_leave(&t->x, goes_on);
+    if (goes_on != GNNC_OK) return goes_on;
     t->judged &= !trains;
     t->step_judged &= !trains;
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,

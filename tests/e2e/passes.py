@@ -18,13 +18,13 @@ import tempfile
 from pathlib import Path
 
 # Of what they cannot do there is no program.
-BY_DIAGNOSTIC = {"shape-propagation": "E0406", "serve": "E0516", "dump-values": "E0520"}
+BY_DIAGNOSTIC = {"shape-propagation": "E0406", "serve": "E0516", "dump-values": "E0520", "sample-boundary": "E0305"}
 # A plan has nothing to refuse them, and of a loop they have all that it asks for.
 MODELS = [("gat", []), ("gcn", []), ("molecule", []), ("sage_sampled", ["--precision=bf16"]), ("gat", ["--spmm=cusparse"]), ("gcn", ["--mpi"]),
           ("gcn", ["--parts", "--target=cuda"])]
 # Some models need them, and those are not among these.
 RARE = {"serve", "explain", "dumps-last", "distinct", "one-hot", "factor", "narrow", "unroll", "dump-values", "shape-propagation", "trim", "recompute-masks", "dce",
-        "graph-break-elimination", "sync-removal", "fission", "fold-unit-dims", "promote-scalars", "forward-stores", "lifetimes",
+        "graph-break-elimination", "sample-boundary", "sync-removal", "fission", "fold-unit-dims", "promote-scalars", "forward-stores", "lifetimes",
         "sparse-products", "reorder-loops", "dce-loops", "cse-loops"}
 
 
