@@ -261,7 +261,7 @@ $(BUILD)/cuda.flags: Makefile
 # The simulated GPU, and the runtime's CUDA half compiled for it.
 CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \
     $(patsubst runtime/cuda/%.c,$(BUILD)/tests/cudasim/rt_%.o,$(wildcard runtime/cuda/*.c))
-CUDASIM_CC = $(CC) $(CFLAGS_ALL) -fPIC -Itests/cudasim -Itests/cudasim/include -I. -Iruntime/include
+CUDASIM_CC = $(CC) $(CFLAGS_ALL) -fPIC -DRT_CUDA_PAIRS=64 -Itests/cudasim -Itests/cudasim/include -I. -Iruntime/include
 $(BUILD)/tests/cudasim/rt_%.o: runtime/cuda/%.c
 	@mkdir -p $(@D)
 	$(CUDASIM_CC) -c -o $@ $<

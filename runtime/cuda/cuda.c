@@ -445,9 +445,14 @@ static void range_end(RtDevice *d) {
     nvtxRangePop();
 }
 
+#ifndef RT_CUDA_PAIRS /* the simulator's tests have fewer */
+#define RT_CUDA_PAIRS (1 << 18)
+#endif
+
 const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .dlpack = kDLCUDA,
                                     .align = 256,
+                                    .pairs = RT_CUDA_PAIRS,
                                     .open = open_device,
                                     .close = close_device,
                                     .kind = kind,

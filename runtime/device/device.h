@@ -41,6 +41,7 @@ typedef struct RtDeviceOps {
     const char *name; /* "cuda" */
     int dlpack;       /* a DLDeviceType (gnnc_dlpack.h) */
     size_t align;     /* of buffers */
+    int64_t pairs;    /* links and negatives of a launch that draws these alone; or one link's */
     gnnc_status (*open)(RtDevice *d);
     void (*close)(RtDevice *d);
     uint64_t (*kind)(const RtDevice *d); /* those that differ in it may differ in the last bits */

@@ -83,8 +83,6 @@ RtDrawLinks rt_draw_ends_links(const RtDrawEnds *e) {
 }
 
 /* ---- negatives alone ------------------------------------------------------------------------- */
-enum { PAIRS = 1 << 18 }; /* links and negatives of a launch, or one link with all of its */
-
 /* Memory of a launch, the same on both sides: what is asked, then sources, then destinations. */
 typedef struct {
     int64_t n_links[3], n_seeds;
@@ -143,7 +141,7 @@ gnnc_status rt_device_pairs_new(RtDevicePairs **out, RtExec *x, const RtLinks *l
                          .kernel = x->program->device_sample,
                          .ends = {.links = links, .how = *how},
                          .k = k,
-                         .most_links = PAIRS / (1 + k) + 1};
+                         .most_links = x->rt->device->ops->pairs / (1 + k) + 1};
     if (s->most_links > links->rel->n_edges) s->most_links = links->rel->n_edges + 1;
     TRY(st, s->d->ops->side_open(s->d, &s->queue));
     TRY(st, rt_draw_ends_find(s->d, &s->ends, base, like ? &like->ends : NULL));

@@ -16,6 +16,15 @@ def save(path, code, descr, shape, values):
         f.write(array.array(code, values).tobytes())
 
 
+def load(path):
+    """The values of such a file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    size = struct.unpack("<H", data[8:10])[0]
+    code = next(code for code, descr in FORMS.values() if descr.encode() in data[:10 + size])
+    return array.array(code, data[10 + size:]).tolist()
+
+
 def column(path, name, kind, values, **more):
     """A value a row, or with width=k so many; of classes and categories with categories=n."""
     width = more.pop("width", 0)
