@@ -248,26 +248,91 @@ static void keep_seeds(const RtMinibatch *m, int column) {
         split[i] = split[i] & SEED ? (int8_t)(split[i] - SEED) : 0;
 }
 
-/* Feature rows that only kernels read are not gathered on the host: the device does it. */
-static bool defer_gather_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
-                                   const rt_column *want) {
+/* ---- what is left to the device -------- */
+/* The batch's rows of a space, as the device takes them. */
+static RtDeviceGather rows_taken(const RtMinibatch *m, const RtBatchMap *map, int space,
+                                 int64_t row_bytes) {
+    RtDeviceGather g = {.row_bytes = row_bytes,
+                        .space = space,
+                        .wide = map->rel_of_space[space] >= 0,
+                        .rows = rows_of(m, map, space)};
+    if (m->bound.maps && space != map->graph_space)
+        g.row = rt_batch_there(m->batch, g.wide ? (const void *)g.rows.i64 : g.rows.i32);
+    return g;
+}
+
+/* Is a map nothing but codes of all rows of its column, which the device has? */
+static bool is_codes_alone(const RtExec *data, int map) {
+    const rt_program *p = data->program;
+    const rt_map *of = &p->maps[map];
+    const RtDevice *d = data->rt->device;
+    bool plain = of->kind == RT_MAP_COL && of->from == p->columns[of->col].space;
+    if (!plain || of->idx_buf < 0 || of->ptr_buf >= 0 || of->perm_buf >= 0) return false;
+    for (int b = 0; b < p->n_bufs; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        if (buf->kind == RT_BUF_MAP && buf->by >= 0 && (buf->map == map || buf->by == map))
+            return false;
+    }
+    return data->buf[of->idx_buf] || (d->built && d->built[of->idx_buf]);
+}
+
+/* Index arrays that are made of a column: by the device, or codes as they are. */
+static bool defer_index_arrays(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, int c) {
+    const rt_program *p = data->program;
+    for (int i = 0; i < p->n_maps; i++) {
+        if (!rt_bind_is_of_column(p, i, c)) continue;
+        if (m->bound.maps ? !rt_device_bind_takes(m->bound.maps, i) : !is_codes_alone(data, i))
+            return false;
+    }
+    for (int i = 0; i < p->n_maps && !m->bound.maps; i++)
+        if (rt_bind_is_of_column(p, i, c))
+            m->gathers[p->maps[i].idx_buf] =
+                rows_taken(m, map, p->columns[c].space, sizeof(int32_t));
+    return true;
+}
+
+/* Are the seeds the first nodes, so that a split is that of these, and others are in none?  As the
+ * device reads it, if nothing else was done to the split there. */
+static bool are_first(const RtMinibatch *m, const RtExec *data) {
+    const int32_t *seed = m->batch->seed[0];
+    int64_t i = 0;
+    while (i < m->batch->n_seeds[0] && seed[i] == i) i++;
+    return i == m->batch->n_seeds[0] && !data->rt->bound->judges_some;
+}
+
+/* Values that kernels read. */
+static bool defer_values(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, int c) {
+    const rt_program *p = data->program;
+    const RtColumn *all = data->rt->bound->col[c];
+    const rt_column *want = &p->columns[c];
+    bool split = rt_column_kind(all->kind)->layout == RT_LAYOUT_SPLITS;
+    bool of_seeds = c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS;
+    int64_t row_bytes = split ? (int64_t)sizeof(int32_t) : (int64_t)rt_column_value_bytes(all);
+    if (want->buf < 0) return true;
+    RtDeviceGather *g = &m->gathers[want->buf];
+    for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
+    g->row_bytes = 0;
+    if (row_bytes == 0 || (of_seeds && !are_first(m, data))) return false;
+    *g = rows_taken(m, map, want->space, row_bytes);
+    if (of_seeds) g->n_zeros = g->rows.n - m->batch->n_seeds[0];
+    return true;
+}
+
+/* Columns that only kernels read are not gathered on the host: the device does it. */
+static bool defer_gather_to_device(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
+                                   int c) {
+    const RtColumn *all = data->rt->bound->col[c];
+    const rt_column *want = &data->program->columns[c];
     int space = want->space;
-    const RtColumnKind *kind = rt_column_kind(all->kind);
-    bool numbers =
-        all->kind == want->kind && kind->layout == RT_LAYOUT_ROWS && kind->element == RT_DT_F32;
+    bool rows = all->kind == want->kind && rt_column_kind(all->kind)->layout != RT_LAYOUT_CSR;
     bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
                     map->rel_of_space[space] >= 0;
-    int64_t row_bytes = (int64_t)rt_column_value_bytes(all);
-    if (!m->defers || !numbers || !of_batch || want->buf < 0) return false;
-    for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
-    RtDeviceGather *g = &m->gathers[want->buf];
-    *g = (RtDeviceGather){.row_bytes = row_bytes,
-                          .space = space,
-                          .wide = map->rel_of_space[space] >= 0,
-                          .rows = rows_of(m, map, space)};
-    if (m->bound.maps && space != map->graph_space)
-        g->row = rt_batch_there(m->batch, g->wide ? (const void *)g->rows.i64 : g->rows.i32);
-    return row_bytes > 0;
+    if (!m->defers || !rows || !of_batch) return false;
+    if (m->bound.maps) {
+        RtDeviceGather codes = rows_taken(m, map, space, sizeof(int32_t));
+        rt_device_bind_rows(m->bound.maps, c, &codes);
+    }
+    return defer_index_arrays(m, data, map, c) && defer_values(m, data, map, c);
 }
 
 /* In place of rows that another process sends, which are not to be read here: any that is. */
@@ -293,7 +358,7 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const RtColumn *all = data->rt->bound->col[c];
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
-        if (defer_gather_to_device(m, map, all, want)) continue;
+        if (defer_gather_to_device(m, data, map, c)) continue;
         if (rt_bind_is_pulled(data, c) && all->kind == RT_COL_CSR) { /* pull.c makes it */
             if (want->nz >= 0) m->x.n[p->spaces[want->nz].sym] = 0;
             continue;

@@ -76,6 +76,7 @@ gnnc_status rt_row_batches_limit_judged(gnnc_trainer *t) {
     int buf = t->program->columns[s->split].buf;
     if (buf < 0) return GNNC_OK;
     int32_t *split = t->x.buf[buf]; /* the trainer's own: it was widened */
+    t->rt.bound->judges_some = true;
     int64_t rows = t->rt.bound->col[s->split]->n_rows;
     int32_t *row = RT_NEWN(&t->rt.pool, int32_t, rows + 1);
     if (!row) return rt_fail_nomem(&t->rt.err, "rows that are judged");

@@ -43,9 +43,10 @@ typedef struct RtBound {
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
     const RtDistinctRows
-        *distinct;             /* [n_spaces] of a batch, its `distinct` spaces; NULL: no batch */
-    uint64_t fingerprint;      /* of what the program reads of the data */
-    bool has_conditions;       /* those of `where` were computed before */
+        *distinct;        /* [n_spaces] of a batch, its `distinct` spaces; NULL: no batch */
+    uint64_t fingerprint; /* of what the program reads of the data */
+    bool has_conditions;  /* those of `where` were computed before */
+    bool judges_some; /* of the split that batches have, the buffer has only rows that are judged */
     struct RtDeviceMaps *maps; /* of a mini-batch: what the device makes of it (device_bind.h); NULL
                                   = nothing */
     struct RtIndexFile *file;  /* index_file.h; NULL = index arrays are made, and not kept */

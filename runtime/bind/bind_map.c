@@ -41,6 +41,14 @@ static gnnc_status use_host_index(Arrays *a, const int32_t *here) {
     return st;
 }
 
+/* Codes of a column: the device may take a batch's by itself, and then the host has none. */
+static gnnc_status of_codes(const RtExec *x, const rt_map *m, Arrays *a) {
+    const RtColumn *c = x->rt->bound->col[m->col];
+    if (a->on && rt_on_device_takes_codes(a->on, m->col))
+        return rt_on_device_codes(a->on, m->col, a->n_from, &a->idx);
+    return c ? use_host_index(a, c->i32) : GNNC_OK;
+}
+
 /* Takes bounds that the host has, copied to the device if the arrays are wanted there. */
 static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
     const void *p = here;
@@ -187,7 +195,7 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_GRAPH:
         return of_graph(x, m, a);
     case RT_MAP_COL:
-        return use_host_index(a, b->col[m->col]->i32);
+        return of_codes(x, m, a);
     case RT_MAP_ROW:
     case RT_MAP_NZCOL:
         return of_entries(x, m, a);

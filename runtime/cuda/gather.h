@@ -16,7 +16,12 @@ GN_FN int64_t gn_row_of_all(const RtGather &g, int64_t at) {
 /* Word i of the batch's rows.  Threads side by side have words side by side, of one row or of the
  * next. */
 template <class T> GN_FN void gn_gather_words(const RtGather &g, int64_t i) {
-    const int64_t words = g.row_bytes / (int64_t)sizeof(T), row = gn_row_of_all(g, i / words);
+    const int64_t words = g.row_bytes / (int64_t)sizeof(T), at = i / words;
+    if (at >= g.kept) {
+        ((T *)g.to)[i] = T();
+        return;
+    }
+    const int64_t row = gn_row_of_all(g, at);
     const int32_t slot = g.slot ? g.slot[row] : -1;
     const T *from = slot >= 0 ? (const T *)g.near + slot * words : (const T *)g.from + row * words;
     ((T *)g.to)[i] = from[i % words];

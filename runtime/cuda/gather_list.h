@@ -11,6 +11,7 @@ typedef struct RtGather {
     const int32_t *slot; /* by row of the column: which row of `near` it is; -1: of `from` alone */
     const void *near;    /* rows on the device of a column that is not; NULL: there are none */
     int64_t row_bytes;
+    int64_t kept;  /* rows from this one on are zeros */
     int64_t first; /* of all words: where this column's begin */
     int32_t wide;
     int32_t word_bytes; /* 16, 4 or 2: rows have whole words */

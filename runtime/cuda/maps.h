@@ -169,7 +169,7 @@ static __global__ void gn_sort_ends(RtKeySort s) {
 /* ---- arrays ------------------------------------------------------------------------------- */
 static __global__ void gn_take_to(RtTakeTo t) {
     GN_ROWS(i, t.n ? *t.n : t.count) {
-        const int64_t k = gn_place_of(t.perm, i);
+        const int64_t k = t.wide ? t.wide[i] : gn_place_of(t.perm, i);
         t.y[i] = (int32_t)gn_place_of(t.x, k);
     }
 }

@@ -68,11 +68,13 @@ typedef struct RtKeySort {
     int32_t *count;          /* [rt_sort_parts(n)][RT_SORT_BINS] meanwhile */
 } RtKeySort;
 
-/* y[i] = x[perm[i]], i < *n; x or perm NULL: the identity.  count >= *n; n NULL: it is count. */
+/* y[i] = x[perm[i]], i < *n; x or perm NULL: the identity.  count >= *n; n NULL: it is count.
+ * wide, if it is not NULL, is in perm's place. */
 typedef struct RtTakeTo {
     int64_t count;
     const int64_t *n;
     const int32_t *x, *perm;
+    const int64_t *wide;
     int32_t *y;
 } RtTakeTo;
 

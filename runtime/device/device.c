@@ -159,16 +159,19 @@ gnnc_status rt_device_upload(RtDevice *d) {
     return st;
 }
 
+gnnc_status rt_device_has_buffer(RtExec *x, int b, const void **there) {
+    *there = x->rt->device->at.buf[b];
+    return upload_if_newer(x->rt->device, b);
+}
+
 /* *there gets the device's copy of an index array that the host has at `here`, brought up to date;
  * NULL: it has none. */
 gnnc_status rt_device_has(RtExec *x, const void *here, const void **there) {
-    RtDevice *d = x->rt->device;
     *there = NULL;
     for (int b = 0; b < x->program->n_bufs && here; b++) {
         rt_buf_kind k = x->program->bufs[b].kind;
         if ((k != RT_BUF_MAP && k != RT_BUF_LOGICAL) || x->buf[b] != here) continue;
-        *there = d->at.buf[b];
-        return upload_if_newer(d, b);
+        return rt_device_has_buffer(x, b, there);
     }
     return GNNC_OK;
 }

@@ -207,6 +207,7 @@ typedef struct RtDeviceGather {
     int space;         /* -1: no rows are named */
     bool wide;         /* rows.i64, not i32 */
     RtRows rows;
+    int64_t n_zeros;  /* so many rows, the last ones, are zeros there */
     const void *row;  /* the same, there; NULL: the batch brings them */
     const void *made; /* the array; its rows.n rows are taken; NULL: it is the data's buffer */
 } RtDeviceGather;
@@ -401,6 +402,8 @@ void rt_group_table(const rt_program *p, void *const *buf, void **out);
 /* Where the device has the index array that the host has `here`, sent by the time of the queue's
  * end; NULL = nowhere.  It stays there once data are loaded. */
 gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
+/* The same of buffer b, which has a place there. */
+gnnc_status rt_device_has_buffer(RtExec *x, int b, const void **there);
 
 void rt_push(RtExec *x, int b);
 /* Brings buffer b to the host, if the device's content is newer; b < 0: none. */

@@ -260,6 +260,7 @@ static RtGather gather_of(const Lay *l, int b, int64_t first) {
                       .row = brings_rows(l, b) ? brought : t->row,
                       .to = batch->at.buf[b],
                       .row_bytes = t->row_bytes,
+                      .kept = t->rows.n - t->n_zeros,
                       .first = first,
                       .wide = t->wide,
                       .word_bytes = word_bytes(t->row_bytes)};

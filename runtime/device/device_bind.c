@@ -79,7 +79,7 @@ static void add_relation(Room *r, const rt_space *s) {
     if (n > r->longest) r->longest = n;
 }
 
-/* Codes that the host sends, and elements grouped by the map. */
+/* Codes, and elements grouped by the map. */
 static void add_map(Room *r, int map) {
     const rt_map *m = &r->p->maps[map];
     int64_t n = rt_size(r->p, r->n, m->from);
@@ -131,6 +131,22 @@ out:
     return st;
 }
 
+/* Codes of all rows are there where they are an index array of the data. */
+static gnnc_status find_codes(RtDeviceMaps *m) {
+    const rt_program *p = m->x->program;
+    const RtDevice *d = m->d;
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < p->n_maps && st == GNNC_OK; i++) {
+        const rt_map *of = &p->maps[i];
+        const int b = of->idx_buf;
+        if (of->kind != RT_MAP_COL || b < 0 || of->from != p->columns[of->col].space) continue;
+        const void *there = d->built ? d->built[b] : NULL;
+        if (!there && d->x->buf[b]) st = rt_device_has_buffer(d->x, b, &there);
+        if (there) m->codes[of->col].all = there;
+    }
+    return st;
+}
+
 gnnc_status rt_device_bind_new(RtDeviceMaps **out, RtExec *x, const RtDeviceSampler *s,
                                const int *space_of_type, const int *space_of_rel, bool check,
                                const RtDeviceMaps *like) {
@@ -148,18 +164,21 @@ gnnc_status rt_device_bind_new(RtDeviceMaps **out, RtExec *x, const RtDeviceSamp
                         .check = check,
                         .queue = s->queue,
                         .rel = RT_NEWN(pool, RtRelation, p->n_spaces),
-                        .buf = RT_NEWN(pool, void *, p->n_bufs)};
-    if (!m->rel || !m->buf) return rt_fail_nomem(err, "a batch's tables");
+                        .buf = RT_NEWN(pool, void *, p->n_bufs),
+                        .codes = RT_NEWN(pool, RtDeviceCodes, p->n_columns + 1)};
+    if (!m->rel || !m->buf || !m->codes) return rt_fail_nomem(err, "a batch's tables");
     memcpy(n, d->x->n, (size_t)p->n_syms * sizeof *n);
     largest(p, &s->most, s->g.n_types, s->g.n_rels, space_of_type, space_of_rel, n);
     Room r = {.p = p, .n = n, .align = d->ops->align};
     measure(&r);
     rt_pool_drop(pool, n);
     gnnc_status st = GNNC_E_RANGE;
-    if (r.longest < INT32_MAX)
-        st = take_memory(m, &r, like);
-    else
+    if (r.longest < INT32_MAX) {
+        st = find_codes(m);
+        if (st == GNNC_OK) st = take_memory(m, &r, like);
+    } else {
         rt_fail(err, st, "a batch may have 2^31 - 1 edges or more");
+    }
     if (st == GNNC_OK)
         *out = m;
     else
@@ -183,6 +202,17 @@ void rt_device_bind_begin(RtDeviceMaps *m) {
     m->used = 0;
     memset(m->rel, 0, (size_t)p->n_spaces * sizeof *m->rel);
     memset(m->buf, 0, (size_t)p->n_bufs * sizeof *m->buf);
+    for (int c = 0; c < p->n_columns; c++) m->codes[c].row = m->codes[c].taken = NULL;
+}
+
+void rt_device_bind_rows(RtDeviceMaps *m, int column, const RtDeviceGather *rows) {
+    m->codes[column].row = rows->row;
+    m->codes[column].wide = rows->wide;
+}
+
+bool rt_device_bind_takes(const RtDeviceMaps *m, int map) {
+    return !m->check && rt_device_makes(m, map) &&
+           rt_on_device_takes_codes(m, m->x->program->maps[map].col);
 }
 
 void rt_device_bind_edges(RtDeviceMaps *m, int space, const RtRelation *there) {

@@ -25,6 +25,10 @@ void rt_device_bind_free(RtDeviceMaps *m); /* NULL is fine */
 void rt_device_bind_begin(RtDeviceMaps *m);
 /* The edges of a space, which were drawn: arrays there. */
 void rt_device_bind_edges(RtDeviceMaps *m, int space, const RtRelation *there);
+/* The batch's rows of a column, as the device takes them. */
+void rt_device_bind_rows(RtDeviceMaps *m, int column, const RtDeviceGather *rows);
+/* After that: is a map of the column made there, and nowhere else, of what is there? */
+bool rt_device_bind_takes(const RtDeviceMaps *m, int map);
 /* Waits until all is made; gathers [n_bufs] gets what the step takes.  st: of what was made; after
  * a failure it is the result. */
 gnnc_status rt_device_bind_end(RtDeviceMaps *m, gnnc_status st, RtDeviceGather *gathers);

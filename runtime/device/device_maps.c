@@ -314,6 +314,26 @@ gnnc_status rt_on_device_gather(RtDeviceMaps *m, const int32_t *x, const int32_t
     return st == GNNC_OK ? run(m, RT_MAPS_TAKE, &t) : st;
 }
 
+bool rt_on_device_takes_codes(const RtDeviceMaps *m, int column) {
+    return m->codes && m->codes[column].all && m->codes[column].row;
+}
+
+/* *to gets, on the device, codes of a batch's rows; several maps may ask for them. */
+gnnc_status rt_on_device_codes(RtDeviceMaps *m, int column, int64_t n, const int32_t **to) {
+    RtDeviceCodes *c = &m->codes[column];
+    RtTakeTo t = {.count = n, .x = c->all};
+    *to = c->taken;
+    if (c->taken && c->n >= n) return GNNC_OK;
+    if (c->wide)
+        t.wide = c->row;
+    else
+        t.perm = c->row;
+    gnnc_status st = new_i32(m, n, &t.y);
+    *to = c->taken = t.y;
+    c->n = n;
+    return st == GNNC_OK ? run(m, RT_MAPS_TAKE, &t) : st;
+}
+
 /* ---- relations -------- */
 const RtRelation *rt_device_relation_arrays(const RtDeviceMaps *m, int space) {
     return &m->rel[space];

@@ -51,6 +51,9 @@ gnnc_status rt_on_device_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows,
                               const int32_t **to);
 gnnc_status rt_on_device_gather(RtDeviceMaps *m, const int32_t *x, const int32_t *perm,
                                 const int64_t *n, int64_t count, const int32_t **to);
+/* Codes of the batch's first n rows of a column, if it takes them there. */
+bool rt_on_device_takes_codes(const RtDeviceMaps *m, int column);
+gnnc_status rt_on_device_codes(RtDeviceMaps *m, int column, int64_t n, const int32_t **to);
 /* Buffer `buf` is this array. */
 void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there);
 /* The host has made the same: GNNC_E_ASSERT names the buffer where it is not. */

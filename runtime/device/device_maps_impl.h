@@ -20,6 +20,15 @@ typedef struct RtMapsGrouped {
     RtGroups groups;
 } RtMapsGrouped;
 
+/* Codes of categories of a mini-batch, taken out of those of all rows there. */
+typedef struct RtDeviceCodes {
+    const int32_t *all; /* NULL: the host sends a batch's */
+    const void *row;    /* the batch's rows, there: int32_t or, if wide, int64_t; NULL: as above */
+    bool wide;
+    const int32_t *taken; /* [n] the batch's; NULL: not yet */
+    int64_t n;
+} RtDeviceCodes;
+
 struct RtDeviceMaps {
     RtDevice *d;
     RtExec *x; /* whose they are: the trainer's, or a mini-batch's */
@@ -35,7 +44,8 @@ struct RtDeviceMaps {
     char *room;
     size_t room_bytes, used;
     void *queue;
-    bool borrows; /* `work` is another batch's */
+    bool borrows;         /* `work` is another batch's */
+    RtDeviceCodes *codes; /* [n_columns] */
 };
 
 /* Working memory to sort n elements. */

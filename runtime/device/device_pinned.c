@@ -5,8 +5,8 @@
 #include "device_rows.h"
 #include "runtime/trainer/trainer.h"
 
-/* Which buffer is pinned for column c; -1: none. Labels, splits and times are small and stay on the
- * device. */
+/* Which buffer is pinned for column c; -1: none. Labels, splits, times and codes are small and stay
+ * on the device: a read over the bus takes more than they have of a row. */
 static int pinned_buffer(const RtExec *x, int c) {
     const rt_program *p = x->program;
     const rt_column *want = &p->columns[c];

@@ -125,11 +125,23 @@ NEVER(rt_on_device_gather, RtDeviceMaps *m, const int32_t *x, const int32_t *per
 NEVER(rt_on_device_compare, RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size)
 NEVER(rt_device_bind_new, RtDeviceMaps **out, RtExec *x, const RtDeviceSampler *s,
       const int *space_of_type, const int *space_of_rel, bool check, const RtDeviceMaps *like)
+NEVER(rt_on_device_codes, RtDeviceMaps *m, int column, int64_t n, const int32_t **to)
 NEVER(rt_device_bind_end, RtDeviceMaps *m, gnnc_status st, RtDeviceGather *gathers)
 NEVER(rt_profile_end, RtExec *x)
 
 const RtRelation *rt_device_relation_arrays(const RtDeviceMaps *m, int space) {
     return NULL;
+}
+
+bool rt_on_device_takes_codes(const RtDeviceMaps *m, int column) {
+    return false;
+}
+
+void rt_device_bind_rows(RtDeviceMaps *m, int column, const RtDeviceGather *rows) {
+}
+
+bool rt_device_bind_takes(const RtDeviceMaps *m, int map) {
+    return false;
 }
 
 bool rt_device_maps_check(const RtDeviceMaps *m) {

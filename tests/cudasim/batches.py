@@ -5,6 +5,7 @@
 """
 import ctypes
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import batches  # noqa: E402
 import directory  # noqa: E402
 import pieces  # noqa: E402
 from checkpoint import tensors  # noqa: E402
-from sim import Counts, buckets_are_replayed, orders, written  # noqa: E402
+from sim import Counts, buckets_are_replayed, counts, orders, written  # noqa: E402
 
 
 ADAM = "adam(lr = 1e-2)"
@@ -94,6 +95,55 @@ def rows_that_stay(sim, data):
     room = 6000
     device, none, some, most = whoever_gathers(sim, data, True, (0, room, 1 << 30))
     assert none < device and none + room / 2 < some < none + 4 * room and some < most, (device, none, some, most)
+
+
+# Codes that nothing groups, and codes that are grouped for the gradient of a table.
+ROWS = """
+graph Shop {
+  node user { x: f32[F];  kind: cat[K];  y: class[C];  split }
+  edge knows: user -> user
+}
+
+model M(g: Shop) -> f32[user, C] {
+  out = linear(C)
+  %s
+  return out(g.user.x + sum(g.user.x[g.knows.src], over = g.knows.dst)) + row(%s)
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout [2]  batch 4096 }
+  epochs 2
+}
+"""
+
+
+def what_crosses(build):
+    """Of whole numbers nothing but which rows a batch has: bytes of a batch of 4096 seeds beside one of 512, which have no edges."""
+    r, n, path = random.Random(4), 4096 + 512, "rows"
+    os.mkdir(path)
+    columns = {"x": directory.column(path, "x", "float", [r.gauss(0, 1) for _ in range(n * 5)], width=5),
+               "kind": directory.column(path, "kind", "cat", [r.randrange(7) for _ in range(n)], categories=7),
+               "y": directory.column(path, "y", "class", [r.randrange(3) for _ in range(n)], categories=3),
+               "split": directory.column(path, "split", "split", [1] * n)}
+    directory.write(path, {"user": {"count": n, "columns": columns}}, {"knows": directory.relation(path, "knows", "user", "user", [])})
+    for name, layer, of, whole in (("coded", "row = linear(C)", "one_hot(g.user.kind, K)", 4), ("tabled", "row = embedding(K, C)", "g.user.kind", 0)):
+        sim, saved, per_row, asked = written(build, name, ROWS % (layer, of), "cuda"), [], [], 4 * 4096
+        for features, sampler in ((0, 0), (1, 0), (2, 0), (1, 1), (2, 1)):
+            t, sent = batches.Trainer(sim, path, threads=1, workers=0, device_features=features, device_sampler=sampler), []
+            t.epoch()
+            for _ in range(2):
+                before = counts(sim)["bytes_to_device"]
+                t.step()
+                sent.append(counts(sim)["bytes_to_device"] - before)
+            t.save("crossed")
+            saved.append(tensors("crossed"))
+            per_row.append((sent[0] - sent[1]) / (4096 - 512))
+            assert not sampler or sum(sent) < 2 * asked + 4 * n, (name, sent, asked)  # of its seeds alone, in room for as many as ever
+        assert all(s == saved[0] for s in saved), name
+        host, device, pinned = per_row[:3]
+        assert abs(host - device - (20 + whole + 4 + 4 - 4)) < 1 and abs(device - pinned) < 1, (name, per_row)
 
 
 def rows_by_time(cpu, sim):
@@ -180,7 +230,7 @@ def links_are_replayed(build):
         sim = written(build, name, text, "cuda")
         want = None
         for _ in orders(sim, 2):
-            want = buckets_are_replayed(batches.Trainer, sim, data, gathers=int(name != "past"), want=want)
+            want = buckets_are_replayed(batches.Trainer, sim, data, gathers=1, want=want)
 
 
 def main():
@@ -212,6 +262,7 @@ def main():
         low = written(build, "low", batches.MODEL, "cuda", ["--precision=bf16"])
         whoever_gathers(low, "shop", True, (6000,))
         a_step_waits_for_nothing(low)
+        what_crosses(build)
         pieces.molecules("molecules", 240)
         links_are_replayed(build)
         for name, data, text in (("graphs", "molecules", pieces.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),

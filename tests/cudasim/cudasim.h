@@ -29,9 +29,10 @@ typedef struct {
     /* Of library calls, recorded ones when they are: products with an epilogue, several at once,
      * sparse ones. */
     int64_t ends, groups, spmms;
-    int64_t iterations;  /* of loops in graphs */
-    int64_t event_waits; /* of the host, for an event; the other waits are synchronisations */
-    int64_t transfers;   /* between processes' GPUs, of which this one's is an end */
+    int64_t iterations;      /* of loops in graphs */
+    int64_t event_waits;     /* of the host, for an event; the other waits are synchronisations */
+    int64_t transfers;       /* between processes' GPUs, of which this one's is an end */
+    int64_t bytes_to_device; /* of host_to_device */
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */

@@ -74,7 +74,8 @@ static int *current_device(void) {
     return &d;
 }
 
-#define COUNT(what) (device()->count.what++, mine()->what++)
+#define ADD(what, n) (device()->count.what += (n), mine()->what += (n))
+#define COUNT(what) ADD(what, 1)
 
 cudasim_counters *cudasim_count(void) {
     return &device()->count;
@@ -286,8 +287,9 @@ void cudasim_count_wait(bool for_event) {
 }
 
 /* ---- work -------------------------------------------------------------------------- */
-static void count_copy(cudaMemcpyKind k) {
+static void count_copy(cudaMemcpyKind k, size_t n_bytes) {
     if (k == cudaMemcpyHostToDevice) COUNT(host_to_device);
+    if (k == cudaMemcpyHostToDevice) ADD(bytes_to_device, (int64_t)n_bytes);
     if (k == cudaMemcpyDeviceToHost) COUNT(device_to_host);
     if (k == cudaMemcpyDeviceToDevice) COUNT(device_to_device);
 }
@@ -306,7 +308,7 @@ static void count_node(const Node *n) {
     lock();
     if (n->kind == NODE_KERNEL) COUNT(launches);
     if (n->kind == NODE_LIBRARY) COUNT(library_calls);
-    if (n->kind == NODE_COPY) count_copy(n->copy);
+    if (n->kind == NODE_COPY) count_copy(n->copy, n->n_bytes);
     if (n->kind == NODE_FILL) COUNT(fills);
     if (n->kind == NODE_TRANSFER) COUNT(transfers);
     unlock();
@@ -316,7 +318,8 @@ static void count_node(const Node *n) {
  */
 void cudasim_count_recorded(const Node *n) {
     lock();
-    if (n->kind == NODE_COPY && n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
+    if (n->kind == NODE_COPY && n->copy != cudaMemcpyDeviceToDevice)
+        count_copy(n->copy, n->n_bytes);
     if (n->kind == NODE_LOOP) COUNT(iterations);
     unlock();
 }

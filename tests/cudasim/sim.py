@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Counts(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int64) for n in ("synchronisations", "allocations", "host_to_device", "device_to_host",
                                               "device_to_device", "launches", "library_calls", "graph_launches", "fills", "ends",
-                                              "groups", "spmms", "iterations", "event_waits", "transfers")]
+                                              "groups", "spmms", "iterations", "event_waits", "transfers", "bytes_to_device")]
 
 
 def cora():
