@@ -460,6 +460,11 @@ gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, v
  * last of `arg` is rt_device_own(). */
 gnnc_status rt_device_launch_own(RtExec *x, int space, bool by_chunks, rt_device_kernel *k,
                                  const char *name, void *const *arg);
+/* rt_gemm_parts() with such an end, of f32 and no long k; where the library cannot do that for a
+ * part, kernel k does it for the part's rows. */
+gnnc_status rt_device_gemm_parts_with(RtExec *x, int space, const rt_gemm *g, const rt_epilogue *e,
+                                      const float *a, const float *b, float *c, rt_device_kernel *k,
+                                      const char *name, void *const *arg);
 void *rt_device_own(RtExec *x); /* an RtOwnRows (cuda/own_rows.h), set by that launch */
 /* Where the device records the phase: what follows is in this stream, behind the n steps `after` of
  * others, each of which rt_device_mark() has marked when it was done.  Else it stays in the one

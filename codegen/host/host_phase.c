@@ -172,9 +172,11 @@ static void emit_operands(Host *h, const PStep *s) {
 }
 
 /* Writes the end of a matrix product that does further steps on the device, and the launches of
- * these steps for when the library cannot do them for the sizes at hand. */
+ * these steps for when the library cannot do them for the sizes at hand; of rows that processes
+ * share the runtime decides, part by part. */
 static void emit_epilogue(Host *h, int index, const PStep *s) {
     const PEpilogue *e = s->epilogue;
+    const PStep *end = e->covers[0];
     host_printf(h,
                 "        &(const rt_epilogue){.kind = %s, .side = ", host_PEpilogueKind[e->kind]);
     if (e->side >= 0)
@@ -183,6 +185,12 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
         host_puts(h, "NULL");
     host_printf(h, ", .out = buf[B_%s]},\n        ", buf_name(h, e->out));
     emit_operands(h, s);
+    if (s->partition) {
+        host_printf(h, ", %s_%s, \"%s\",", end->kernel->name, h->device, end->kernel->name);
+        emit_arguments(h, end, end->pred);
+        host_puts(h, ");\n");
+        return;
+    }
     host_printf(h, ", &within_%d);\n    if (st == GNNC_OK && !within_%d) { /* steps", index, index);
     const PPhase *ph = h->p->phases.v[h->phase];
     for (int i = 0; i < e->n_covers; i++) host_printf(h, " %d", plan_step_index(ph, e->covers[i]));
@@ -221,7 +229,10 @@ static void emit_group(Host *h, const PGroup *g) {
  * share rows, else as a plain library call. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
     bool has_epilogue = h->device && s->epilogue && s->epilogue->kind;
-    if (has_epilogue)
+    if (has_epilogue && s->partition)
+        host_printf(h, "    st = rt_device_gemm_parts_with(x, %s, &(rt_gemm){\n",
+                    h->space[s->partition->id]);
+    else if (has_epilogue)
         host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
     else if (s->partition)
         host_printf(h, "    st = rt_gemm_parts(x, %s, &(rt_gemm){\n", h->space[s->partition->id]);

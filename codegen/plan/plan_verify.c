@@ -250,6 +250,9 @@ static bool check_epilogue(Check *c) {
     if (!is_f32_of(c, e->out, expr_mul(c->c->a, g->m, g->n)))
         return plan_error(c, "the result of an epilogue has another size or type");
     for (int i = 0; i < e->n_covers; i++)
+        if (e->covers[i]->partition != c->step->partition || (c->step->partition && g->long_k))
+            return plan_error(c, "processes share other rows of what an epilogue replaces");
+    for (int i = 0; i < e->n_covers; i++)
         if (!check_left_to_library(c, e->covers[i])) return false;
     return true;
 }

@@ -90,8 +90,9 @@ static bool has_dumps(const Module *m) {
  * that share rows, or what the device names. */
 static const char *passes_of(const Plan *p) {
     if (p->partitioned)
-        return p->device ? "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
-                           "overlap-exchanges,hold-rows,lifetimes,sync-removal"
+        return p->device ? "order-steps,delay-sums,place-exchanges,epilogues,permute-entries,"
+                           "join-kernels,group-kernels,overlap-exchanges,hold-rows,lifetimes,"
+                           "sync-removal"
                          : "order-steps,delay-sums,place-exchanges,permute-entries,join-kernels,"
                            "overlap-exchanges,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;

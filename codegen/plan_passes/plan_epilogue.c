@@ -197,6 +197,8 @@ static const char *find_epilogue(const GroupSearch *f, PEpilogue *e) {
     if (!k) return "nobody in the phase reads its result";
     if (k->kind != PS_KERNEL) return "a library call or a copy reads its result";
     if (k->covered_by || k->pred >= 0) return "what reads its result is not always wanted";
+    if (k->partition != f->gemm->partition || k->partials)
+        return "processes share other rows of what reads its result";
     if (!same_loop(ph, f->gemm_at, at)) return "what reads its result is in another loop";
     const char *why = match_epilogue(f, k, e);
     if (why) return arena_printf(f->a, "%s %s", k->kernel->name, why);
@@ -303,7 +305,8 @@ static const char *find_cover(const GroupSearch *f, PEpilogue *e) {
     if (s->pred >= 0) return "it is not always wanted";
     if (!expr_is_const(s->gemm.batch, &one) || one != 1) return "it is several matrices at once";
     if (!expr_eq(s->gemm.c_row, s->gemm.n)) return "its rows lie apart";
-    return s->gemm.long_k ? find_operand_sum(f, e) : find_epilogue(f, e);
+    if (!s->gemm.long_k) return find_epilogue(f, e);
+    return s->partition ? "it sums rows that processes share" : find_operand_sum(f, e);
 }
 
 /* Finds which other steps the product f->gemm can do, records that in both, and remarks on it. */

@@ -36,3 +36,30 @@ gnnc_status rt_device_launch_own(RtExec *x, int space, bool by_chunks, rt_device
     if (rt_beside_pending(x)) return launch_twice(x, k, name, arg);
     return rt_device_launch(x, k, name, arg);
 }
+
+/* Rows of one part alone. */
+static gnnc_status launch_part(RtExec *x, int space, RtRange r, rt_device_kernel *k,
+                               const char *name, void *const *arg) {
+    x->rt->device->rows.own =
+        (RtOwnRows){.lo = r.lo, .hi = r.hi, .rows = rt_size(x->program, x->n, space)};
+    return rt_device_launch(x, k, name, arg);
+}
+
+gnnc_status rt_device_gemm_parts_with(RtExec *x, int space, const rt_gemm *g, const rt_epilogue *e,
+                                      const float *a, const float *b, float *c, rt_device_kernel *k,
+                                      const char *name, void *const *arg) {
+    const RtRange parts = rt_dist_parts(x->rt->dist, x->rt->dist->rank);
+    gnnc_status st = GNNC_OK;
+    for (int64_t p = parts.lo; p < parts.hi && st == GNNC_OK; p++) {
+        const RtRange r = rt_dist_part_rows(x, space, p);
+        const rt_epilogue end = {e->kind, e->side, (float *)e->out + r.lo * g->n};
+        rt_gemm own = *g;
+        bool within = r.hi == r.lo;
+        own.m = r.hi - r.lo;
+        if (!within)
+            st = rt_device_gemm_with(x, &own, &end, a + r.lo * g->a_row, b, c + r.lo * g->c_row,
+                                     &within);
+        if (st == GNNC_OK && !within) st = launch_part(x, space, r, k, name, arg);
+    }
+    return st;
+}

@@ -26,6 +26,7 @@ from threads import Rows, in_threads  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 DATA, PARTS, EPOCHS, E_IO, E_DEVICE = "four", 4, 2, -4, -13
+CATEGORIES = {"a": 3, "b": 7, "d": 5}
 LONG = "GNNC_LONG" in os.environ
 ROOM = 4 << 20  # of kernels (runtime/cuda/room.h)
 # hidden: so many that halos are worth it to compute beside them (runtime/exec/beside.c).
@@ -104,12 +105,15 @@ def neighbours():
     r = random.Random(5)
     os.mkdir("ring")
     save("ring/x.npy", "f", "<f4", (n, width), [r.gauss(0, 1) for _ in range(n * width)])
+    for name, k in CATEGORIES.items():
+        save(f"ring/{name}.npy", "i", "<i4", (n,), [r.randrange(k) for _ in range(n)])
     save("ring/y.npy", "i", "<i4", (n,), [r.randrange(3) for _ in range(n)])
     save("ring/split.npy", "b", "|i1", (n,), [1 + (i % 5 == 0) + (i % 10 == 0) for i in range(n)])
     ends = [(i, (i + k) % n) for i in range(n) for k in (1, 2, n - 1)]
     save("ring/e.npy", "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
     save("ring/w.npy", "f", "<f4", (len(ends),), [r.random() for _ in ends])
     columns = {"x": {"kind": "float", "shape": [n, width], "file": "x.npy"}, "y": {"kind": "class", "categories": 3, "file": "y.npy"},
+               **{name: {"kind": "cat", "categories": k, "file": name + ".npy"} for name, k in CATEGORIES.items()},
                "split": {"kind": "split", "file": "split.npy"}}
     with open("ring/schema.json", "w", encoding="utf-8") as f:
         json.dump({"format": 1, "nodes": {"paper": {"count": n, "columns": columns}},
@@ -134,6 +138,10 @@ def own_memory():
         check(f"{n} hold a part each", max(of) < one * (1 / n + 0.12), of)
         same_as_one(lib, data, n, "ring")
     some = text.replace("g.cites,", "some,").replace("paper -> paper", "paper -> paper { w: f32 }").replace("  h = relu", "  some = g.cites where g.cites.w > 0.3\n  h = relu")
+    some = some.replace("dropout(h", "dropout(relu(mid(h))").replace("  conv2 =", "  mid = linear(hidden)\n  conv2 =")  # a product with an end
+    cats, sums = "".join(f"{c}: cat[{c.upper()}];  " for c in CATEGORIES), "".join(f" + t{c}(g.paper.{c})" for c in CATEGORIES)
+    tables = "".join(f"  t{c} = embedding({c.upper()}, F)\n" for c in CATEGORIES)  # their gradients are one launch
+    some = some.replace("y: class", cats + "y: class").replace("(g.paper.x", "(g.paper.x" + sums).replace("  conv1 =", tables + "  conv1 =")
     lib = own_rows("some", some)
     for n in (1, 3):
         same_as_one(lib, data, n, "some edges")
