@@ -45,7 +45,7 @@ static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s
                       : ph->func->phase == PHASE_LOAD   ? "data are loaded once"
                       : !plan_runs_on_batches(r->p, ph) ? "the phase stops for other steps, too"
                       : plan_has_buckets(r->a, r->p, ph)
-                          ? "with --shapes=buckets the device does, from CUDA 12.4 on"
+                          ? "the device does but for --shapes=dynamic, from CUDA 12.4 on"
                           : "batches have sizes of their own";
     return arena_printf(r->a, "%s: %s", reads, why);
 }

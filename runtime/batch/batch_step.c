@@ -80,12 +80,44 @@ out:
     return st;
 }
 
-/* Makes x the owner's own for a step, with room for it: its temporaries lie in the arena. */
+/* ---- rounded sizes -------- */
+/* A seventh more: the last but one of the eighths is `typical`.  Of few rows numbers vary more, so
+ * that some are added; a larger batch would be launched kernel by kernel, which is slower. */
+static int64_t with_margin(int64_t typical) {
+    enum { FEW = 16 };
+    return typical + typical / (RT_BUCKETS - 1) + FEW;
+}
+
+gnnc_status rt_batch_step_limit(RtBatchStep *s, const int64_t *typical) {
+    const rt_program *p = s->x->program;
+    if (!s->limit) s->limit = RT_NEWN(&s->x->rt->pool, int64_t, p->n_syms);
+    if (!s->limit) return rt_fail_nomem(&s->x->rt->err, "batches");
+    memcpy(s->limit, typical, (size_t)p->n_syms * sizeof *typical);
+    for (int i = 0; i < p->n_spaces; i++)
+        if (p->spaces[i].varies)
+            s->limit[p->spaces[i].sym] = with_margin(typical[p->spaces[i].sym]);
+    return GNNC_OK;
+}
+
+/* Whether the sizes of this batch are rounded up: a question of its sizes and the limit alone, as
+ * bits depend on it. */
+static bool is_rounded(const RtBatchStep *s, const RtExec *x) {
+    for (int i = 0; i < x->program->n_syms && s->limit; i++)
+        if (x->n[i] > s->limit[i]) return false;
+    return s->limit != NULL;
+}
+
+/* ---- the step -------- */
+/* Makes x the owner's own for a step, with room for it and for all that it may be rounded to: its
+ * temporaries lie in the arena. */
 static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
     x->rt = s->x->rt;
     x->profile = s->x->profile;
     x->threads = s->x->threads;
-    gnnc_status st = rt_batch_step_reserve(s, x, first);
+    RtExec room = *x;
+    bool rounded = is_rounded(s, x);
+    if (rounded) room.n = s->limit;
+    gnnc_status st = rt_batch_step_reserve(s, &room, first && !rounded);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < x->program->n_bufs; i++)
         if (rt_memory_is_temp(x->program, i) && x->program->bufs[i].phase == s->phase)
@@ -97,7 +129,11 @@ gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const RtDeviceGather
                                  bool first) {
     gnnc_status st;
     TRY(st, place(s, x, first));
-    TRY(st, rt_device_batch(x, s->phase, s->offset, s->arena.n_bytes, s->most, taken));
+    const RtBatchRoom room = {.offset = s->offset,
+                              .arena_bytes = s->arena.n_bytes,
+                              .most = s->most,
+                              .limit = is_rounded(s, x) ? s->limit : NULL};
+    TRY(st, rt_device_batch(x, s->phase, &room, taken));
     st = rt_phase_run(x, &x->program->phases[s->phase]);
 out:
     return st;

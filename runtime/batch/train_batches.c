@@ -447,17 +447,51 @@ out:
     return st;
 }
 
+/* Puts the seeds in the order of an epoch. */
+static void order_seeds(RtBatches *b, uint64_t seed, uint64_t epoch) {
+    memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
+    if (b->by_part)
+        rt_part_seeds_shuffle(b->by_part, seed, epoch, b->order);
+    else
+        rt_sample_shuffle(seed, epoch, b->order, b->n_seeds);
+}
+
+/* Draws some batches of no epoch, whose sizes tell a device which ones to round up to.  They follow
+ * from the data and how batches are drawn, not from the run's seed, nor from what was trained: each
+ * run, resumed or not, and each process rounds a batch alike.  Nobody reads what they bind. */
+static gnnc_status limit_sizes(gnnc_trainer *t, RtBatches *b) {
+    enum { SOME = 8, SEED = 0 };
+    const rt_program *p = t->program;
+    gnnc_status st = GNNC_OK;
+    if (!t->rt.device || !t->rt.device->batch.wanted) return st;
+    int64_t *most = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
+    if (!most) return nomem(t);
+    order_seeds(b, SEED, UINT64_MAX);
+    for (int64_t i = 0, n, from; i < b->n_batches && i < SOME; i++) {
+        RtSampleAt at = {SEED, UINT64_MAX, (uint64_t)i};
+        from = seeds_of(b, i, &n);
+        TRY(st, fill(t, 0, &at, b->order + from, n, 0, &t->rt.err));
+        for (int k = 0; k < p->n_syms; k++)
+            if (b->slot[0].x.n[k] > most[k]) most[k] = b->slot[0].x.n[k];
+    }
+    st = rt_batch_step_limit(&b->step, most);
+out:
+    rt_pool_drop(&t->rt.pool, most);
+    return st;
+}
+
 /* Draws the batches with most edges before training, so that memory has its size. They may need
  * more than there is, though no batch of an epoch does: then training finds that out. */
 static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st = GNNC_OK;
-    b->warm = !b->draws; /* batches of the whole graph are alike */
-    if (b->warm) return GNNC_OK;
-    TRY(st, make_parts(t, b));
-    st = warm_up_with_largest(t, b);
-    if (st == GNNC_E_NOMEM || st == GNNC_E_LIMIT) t->rt.err.text[0] = '\0', st = GNNC_OK;
-    if (st != GNNC_OK) goto out;
-    even_out(b);
+    if (b->draws) { /* batches of the whole graph are alike */
+        TRY(st, make_parts(t, b));
+        st = warm_up_with_largest(t, b);
+        if (st == GNNC_E_NOMEM || st == GNNC_E_LIMIT) t->rt.err.text[0] = '\0', st = GNNC_OK;
+        if (st != GNNC_OK) goto out;
+    }
+    TRY(st, limit_sizes(t, b));
+    if (b->draws) even_out(b);
     b->warm = true;
 out:
     return st;
@@ -468,11 +502,7 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     if (t->pulls) rt_pulls_wait(t);       /* what came is nobody's; why it did not is told later */
     rt_pipeline_begin(b->pipeline, 0, 0); /* nobody reads the order any more */
     if (b->first_epoch < 0) b->first_epoch = epoch;
-    memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
-    if (b->by_part)
-        rt_part_seeds_shuffle(b->by_part, (uint64_t)t->options.seed, (uint64_t)epoch, b->order);
-    else
-        rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
+    order_seeds(b, (uint64_t)t->options.seed, (uint64_t)epoch);
     b->epoch = epoch;
     b->next = b->turn = first;
     b->ahead = false;

@@ -110,10 +110,10 @@ const RtCliOption rt_cli_options[] = {
     IN_CLI("--trace", "FILE", RT_OPT_TEXT, trace,
            "write a time line of the steps (Chrome trace, Perfetto)"),
     OWN("--device", "auto|cpu|cuda|cuda:N", "device", "where to run"),
-    WORDS("--shapes", "dynamic|buckets", "buckets", NULL,
-          "sizes of batches on a GPU: dynamic (exact), or buckets (rounded up, so that a step is "
-          "one launch)",
-          {0, 0}, {1, 0}),
+    WORDS("--shapes", "buckets|dynamic", "buckets", NULL,
+          "sizes of training batches on a GPU: buckets (rounded up, so that a step is one launch, "
+          "where that can be), or dynamic (exact)",
+          {1, 0}, {0, 0}),
     WORDS("--features", "device|host|pinned", "device_features", NULL,
           "on a GPU: who gathers a batch's rows of columns; pinned: it does, out of the host's "
           "memory",

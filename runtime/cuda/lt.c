@@ -2,8 +2,10 @@
  *
  * What cuBLASLt is asked for stands in a plan: descriptors and an algorithm, chosen by its
  * heuristics when a product is first made.  Sizes of mini-batches differ from one to the next;
- * those of the same power of two share a plan, whose algorithm is checked against the new sizes and
- * chosen anew only if it does not do.  Nothing of that touches the device or waits for it.
+ * those of the same power of two share a plan.  Its algorithm is checked against the new sizes and
+ * chosen anew only if it does not do; or, where a batch's bits must not depend on the ones before
+ * it, as trainers that round sizes promise, chosen anew for each other size.  Nothing of that
+ * touches the device or waits for it.
  *
  * Where the library is not there, has no algorithm or fails at it, *within stays false and the
  * caller makes the steps themselves.  So it does where an operand's sum would cost the product its
@@ -34,7 +36,8 @@ typedef struct {
 typedef struct LtPlan {
     struct LtPlan *next;
     LtKey key;
-    bool usable;
+    bool refused;    /* the library fails at it, of whatever sizes */
+    bool usable;     /* there is an algorithm for the sizes */
     LtShape a, b, d; /* that it was made or checked for */
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t at_a, at_b, at_d;
@@ -242,17 +245,18 @@ static LtPlan *plan_for(RtDevice *d, const LtPlan *like, const void *side, gnnc_
         p->next = l->plans;
         l->plans = p;
         l->n_plans++;
-        p->usable = make_plan(l, p, d->tf32);
+        p->refused = !make_plan(l, p, d->tf32);
     }
-    if (!p->usable) return NULL;
-    p->usable = !side || set_op(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &side, sizeof side);
+    const bool shared = known && !d->batch.wanted;
+    p->refused |= side && !set_op(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &side, sizeof side);
     bool same =
         same_shape(&p->a, &like->a) && same_shape(&p->b, &like->b) && same_shape(&p->d, &like->d);
-    if (!p->usable || (known && same)) return p->usable ? p : NULL;
+    if (p->refused || (shared && !p->usable)) return NULL;
+    if (known && same) return p->usable ? p : NULL;
     p->a = like->a, p->b = like->b, p->d = like->d;
     p->usable = set_shape(l, p->at_a, &p->a) && set_shape(l, p->at_b, &p->b) &&
                 set_shape(l, p->at_d, &p->d) &&
-                ((known && algorithm_still_fits(l, p)) || choose(l, p));
+                ((shared && algorithm_still_fits(l, p)) || choose(l, p));
     return p->usable ? p : NULL;
 }
 
@@ -273,7 +277,8 @@ gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *
                                            e->out, p->at_d, e->out, p->at_d, &p->algorithm,
                                            rt_cuda_blas_queue(rt_cuda_of(d))->workspace,
                                            RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
-    *within = p->usable = s == CUBLAS_STATUS_SUCCESS;
+    *within = s == CUBLAS_STATUS_SUCCESS;
+    p->refused = !*within;
     if (!*within) cudaGetLastError(); /* as in rt_cuda_failed() */
     if (!*within)
         rt_message(d->x->rt, "products: cublasLtMatmul: %s; its end is made by kernels",

@@ -212,7 +212,16 @@ typedef struct RtDeviceGather {
     const void *made; /* the array; its rows.n rows are taken; NULL: it is the data's buffer */
 } RtDeviceGather;
 
-enum { RT_BUCKETS = 8 }; /* so many eighths of the room there is */
+enum { RT_BUCKETS = 8 }; /* so many eighths of a step's limit */
+
+/* Where a step over batches has room on a device. */
+typedef struct RtBatchRoom {
+    const size_t *offset; /* [n_bufs] of the phase's temporaries, in an arena of their own .. */
+    size_t arena_bytes;   /* .. which has room for these sizes: */
+    const int64_t *most;  /* [n_syms] */
+    const int64_t *limit; /* [n_syms] the batch's sizes, which are no larger, are rounded up to an
+                             eighth of them; NULL: they stay */
+} RtBatchRoom;
 
 /* device_batch.c */
 typedef struct RtDeviceBatch {
@@ -223,10 +232,11 @@ typedef struct RtDeviceBatch {
     size_t arena_bytes;
     void *notes; /* RT_NOTE_BYTES each */
     void *rows;  /* rt_device_rows */
-    /* Steps recorded for rounded sizes, where that is wanted. */
+    /* Steps recorded for rounded sizes, where that is wanted: then bits depend on a batch alone,
+     * not on those before it. */
     bool wanted;
     RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
-    int64_t *most, *n; /* [n_syms] there is room for; of the bucket */
+    int64_t *most, *n; /* [n_syms] there was room for; of the bucket */
     void *sizes;       /* the batch's own, on the device, while its step is queued */
     /* Columns that are gathered there: the list lies in the lane behind the sizes. */
     size_t list_at, *rows_at; /* [n_bufs] */
@@ -343,11 +353,10 @@ gnnc_status rt_device_upload(RtDevice *d);
 gnnc_status rt_device_download(RtExec *x, int b); /* for rt_pull() */
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
-/* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the
- * phase's temporaries, in an arena of its own, which has room for sizes `most`.  taken [n_bufs]:
- * what the device takes out of the data's buffers by itself; or NULL. */
-gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtDeviceGather *taken);
+/* Before it for a mini-batch, x being the batch's: uploads what it brings.  taken [n_bufs]: what
+ * the device takes out of the data's buffers by itself; or NULL. */
+gnnc_status rt_device_batch(RtExec *x, int phase, const RtBatchRoom *room,
+                            const RtDeviceGather *taken);
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
@@ -364,8 +373,9 @@ gnnc_status rt_device_work(RtDevice *d, size_t n_bytes, void **p);
 void rt_device_forget_pieces(RtDevice *d, RtDevicePhase *p);
 /* Places or sizes change: what was recorded is made anew. */
 void rt_device_forget_recordings(RtDevice *d);
-/* Whether steps over batches are recorded for rounded sizes, where they can be. */
-void rt_device_want_buckets(RtExec *x, bool wanted);
+/* Steps over batches are recorded for rounded sizes, where they can be; `tell`: a line says what
+ * keeps them. */
+void rt_device_want_buckets(RtExec *x, bool tell);
 void rt_device_forget_buckets(RtDevice *d);
 void rt_device_batch_close(RtDevice *d);
 /* Room for n notes; note i becomes scalar b; [first, first + n) are read back. */

@@ -8,10 +8,11 @@
  * (cuda/gather.h), with what the device made for the batch (device_bind.h).  Nothing is read back:
  * what the host wants to know of each step is noted on the device, and read when an epoch ends.
  *
- * Batches differ in size, so their steps are queued kernel by kernel; or, if that is wanted, for
- * sizes rounded up to one of a few buckets, parts of the room there is.  Then everything lies where
- * it did for the last batch of the bucket, and the step is one recording for each lane.  Kernels
- * find the batch's own sizes in front of what it brings (codegen/plan_passes/plan_buckets.c). */
+ * Batches differ in size, so their steps are queued kernel by kernel; or, of training, for sizes
+ * rounded up to one of a few buckets, parts of a limit that never changes (batch/train_batches.c).
+ * Then everything lies where it did for the last batch of the bucket, and the step is one recording
+ * for each lane.  Kernels find the batch's own sizes in front of what it brings
+ * (codegen/plan_passes/plan_buckets.c). */
 #include "device.h"
 
 #include <string.h>
@@ -57,60 +58,49 @@ void rt_device_forget_buckets(RtDevice *d) {
     }
 }
 
-/* Decides whether training on batches uses sizes rounded up to buckets, so that recordings can be
- * replayed; says so where the program cannot. */
-void rt_device_want_buckets(RtExec *x, bool wanted) {
+/* Training on batches uses sizes rounded up to buckets, so that recordings can be replayed, where
+ * the program can. */
+void rt_device_want_buckets(RtExec *x, bool tell) {
     const rt_phase *train = rt_phase_of(x->program, RT_PHASE_TRAIN);
-    if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
+    if (!x->rt->device || !train || !x->program->sampling.batch) return;
     x->rt->device->batch.wanted = train->buckets;
-    if (!train->buckets && train->buckets_lack)
+    if (tell && train->buckets_lack)
         rt_message(x->rt, "shapes: %s; each batch keeps its own", train->buckets_lack);
 }
 
-/* A size of bucket number `bucket`, rounded up: that part of the room `most`.  Most batches are
- * within some percent of the mean, and the first epoch's room is a quarter more than the largest so
- * far: with eighths, sizes are rounded up by an eighth of the room at most. */
-static int64_t size_in(int bucket, int64_t most) {
-    return (most * (bucket + 1) + RT_BUCKETS - 1) / RT_BUCKETS;
+/* A size of bucket number `bucket`, rounded up: that part of the limit.  Most batches are within
+ * some percent of the mean: they are in the last two buckets, and sizes are rounded up by an eighth
+ * of the limit at most. */
+static int64_t size_in(int bucket, int64_t limit) {
+    return (limit * (bucket + 1) + RT_BUCKETS - 1) / RT_BUCKETS;
 }
 
 /* Whether the batch fits into the bucket. */
-static bool fits_bucket(const RtExec *x, const int64_t *most, int bucket) {
+static bool fits_bucket(const RtExec *x, const int64_t *limit, int bucket) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
-        if (s->varies && x->n[s->sym] > size_in(bucket, most[s->sym])) return false;
+        if (s->varies && x->n[s->sym] > size_in(bucket, limit[s->sym])) return false;
     }
     return true;
 }
 
-/* Lowers sizes n[] so that the first rows of a space, which a layer needs, are no more than all of
- * its rows, nor than the rows that a layer with more hops needs. */
-static void nest(const rt_program *p, int64_t *n) {
-    for (int i = 0; i < p->n_spaces; i++)
-        for (int k = 0; k < p->n_spaces; k++) {
-            const rt_space *few = &p->spaces[i], *more = &p->spaces[k];
-            bool within = few->first &&
-                          (few->whole == k ||
-                           (more->first && more->hops > few->hops && more->whole == few->whole));
-            if (within && n[few->sym] > n[more->sym]) n[few->sym] = n[more->sym];
-        }
-}
-
-/* The smallest bucket that has room for the batch; its sizes are b->n. */
-static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
+/* The smallest bucket that has room for the batch; its sizes are b->n.  A size that is no larger
+ * than another one in any batch, as that of the first rows of a space, is no larger in a bucket:
+ * limits are made alike, too.  Where there is more room than before, temporaries lie elsewhere than
+ * recordings have them. */
+static void choose_bucket(RtExec *x, RtDevice *d, const RtBatchRoom *room) {
     RtDeviceBatch *b = &d->batch;
     const rt_program *p = x->program;
-    size_t n_bytes = (size_t)p->n_syms * sizeof *most;
+    size_t n_bytes = (size_t)p->n_syms * sizeof *b->n;
     int bucket = 0;
-    if (memcmp(b->most, most, n_bytes)) rt_device_forget_buckets(d);
-    memcpy(b->most, most, n_bytes);
+    if (memcmp(b->most, room->most, n_bytes)) rt_device_forget_buckets(d);
+    memcpy(b->most, room->most, n_bytes);
     memcpy(b->n, x->n, n_bytes);
-    while (bucket < RT_BUCKETS - 1 && !fits_bucket(x, most, bucket)) bucket++;
+    while (bucket < RT_BUCKETS - 1 && !fits_bucket(x, room->limit, bucket)) bucket++;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
-        if (s->varies) b->n[s->sym] = size_in(bucket, most[s->sym]);
+        if (s->varies) b->n[s->sym] = size_in(bucket, room->limit[s->sym]);
     }
-    nest(p, b->n);
     b->now = &b->bucket[b->slot][bucket];
 }
 
@@ -313,12 +303,10 @@ static gnnc_status resolve_batch_addresses(const Lay *l, int phase, const size_t
     return GNNC_OK;
 }
 
-/* Lays out the next batch and uploads it, while the one before may still be computed. offset
- * [n_bufs]: places of the phase's temporaries in the arena; most [n_syms]: the greatest sizes so
- * far, from which the bucket of a recording is chosen; taken [n_bufs]: columns that the device
- * gathers itself, NULL: none. */
-gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtDeviceGather *taken) {
+/* Lays out the next batch and uploads it, while the one before may still be computed. taken
+ * [n_bufs]: columns that the device gathers itself, NULL: none. */
+gnnc_status rt_device_batch(RtExec *x, int phase, const RtBatchRoom *room,
+                            const RtDeviceGather *taken) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
     RtDeviceBatch *b = &d->batch;
@@ -327,12 +315,12 @@ gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t a
     b->slot = !b->slot;
     TRY(st, d->ops->lane_begin(d, b->slot));
     b->now = NULL;
-    if (b->wanted && x->program->phases[phase].buckets) choose_bucket(x, d, most);
+    if (room->limit) choose_bucket(x, d, room);
     Lay l = {.x = x, .d = d, .taken = taken, .room = rounded(x, d)};
     TRY(st, place_batch_buffers(&l));
     TRY(st, make_room(d, &b->lane[b->slot], l.copied, l.used));
-    TRY(st, make_arena(d, arena_bytes));
-    TRY(st, resolve_batch_addresses(&l, phase, offset));
+    TRY(st, make_arena(d, room->arena_bytes));
+    TRY(st, resolve_batch_addresses(&l, phase, room->offset));
     st = d->ops->lane_copy(d, b->slot, b->lane[b->slot].there, b->lane[b->slot].host, l.copied);
 out:
     return st;

@@ -439,7 +439,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(pull_cache, 0, 0, INT64_MAX,                                                               \
         "with pull_rows: bytes for rows of others that stay, those with most edges")               \
     INT(tf32, 0, 0, 1, "on a GPU: round the factors of matrix products to TF32")                   \
-    INT(buckets, 0, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
+    INT(buckets, 1, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
     INT(group_products, 1, 0, 1,                                                                   \
         "on a GPU: several matrix products in one call where that is faster")                      \
     INT(device_features, 1, 0, 2,                                                                  \

@@ -28,8 +28,8 @@ void rt_device_close(RtExec *x) {
     (void)x;
 }
 
-void rt_device_want_buckets(RtExec *x, bool wanted) {
-    (void)x, (void)wanted;
+void rt_device_want_buckets(RtExec *x, bool tell) {
+    (void)x, (void)tell;
 }
 
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m) {
@@ -42,9 +42,9 @@ gnnc_status rt_device_pin_columns(gnnc_trainer *t) {
     return GNNC_OK;
 }
 
-gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtDeviceGather *taken) {
-    (void)x, (void)phase, (void)offset, (void)arena_bytes, (void)most, (void)taken;
+gnnc_status rt_device_batch(RtExec *x, int phase, const RtBatchRoom *room,
+                            const RtDeviceGather *taken) {
+    (void)x, (void)phase, (void)room, (void)taken;
     return GNNC_OK;
 }
 

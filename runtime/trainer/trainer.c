@@ -406,7 +406,7 @@ static gnnc_status open_device(gnnc_trainer *t) {
     const RtOptions *o = &t->options;
     gnnc_status st;
     TRY(st, rt_device_open(&t->x, o->where, o->ordinal, o->tf32 != 0));
-    rt_device_want_buckets(&t->x, o->buckets != 0);
+    if (o->buckets && t->training) rt_device_want_buckets(&t->x, o->set[RT_OPTION_buckets]);
     TRY(st, rt_device_follow(&t->x));
     if (!t->rt.device) goto out;
     t->rt.device->gathers = o->device_features && t->program->device_gather;

@@ -1,7 +1,8 @@
 /* cuBLASLt by plain loops, in double.  An algorithm is what it was chosen for: used for another
  * end, or where rows are less aligned than it reads them, it is refused.
  *
- * CUDASIM_LT=narrow: those that sum an operand fill little of the GPU. */
+ * CUDASIM_LT=narrow: those that sum an operand fill little of the GPU.  CUDASIM_LT=parts: they sum
+ * in parts that follow from the sizes that they were chosen for, so that bits tell these. */
 #include "cublasLt.h"
 #include "cudasim.h"
 
@@ -33,6 +34,7 @@ struct cublasLtMatmulPreference {
 /* In cublasLtMatmulAlgo_t. */
 typedef struct {
     uint32_t end, width, align[4]; /* floats that it loads at once */
+    uint64_t part;                 /* rows */
 } Algorithm;
 
 #define NEW_OR_FAIL(p)                                                                             \
@@ -156,7 +158,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
                                               cublasLtMatmulHeuristicResult_t found[], int *n) {
     const char *how = getenv("CUDASIM_LT");
     bool sums = op->end == CUBLASLT_EPILOGUE_BGRADA || op->end == CUBLASLT_EPILOGUE_BGRADB;
-    Algorithm x = {.end = op->end, .width = width_of(a, b, d)};
+    uint64_t k = op->ta == CUBLAS_OP_N ? a->cols : a->rows;
+    bool parts = how && strcmp(how, "parts") == 0;
+    Algorithm x = {.end = op->end,
+                   .width = width_of(a, b, d),
+                   .part = parts ? 1 + (d->rows + d->cols + k) % 7 : UINT64_MAX};
     *n = 0;
     if (!h || most < 1 || !is_valid(op, a, b, c, d)) return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(x.align, wants->align, sizeof x.align);
@@ -190,6 +196,7 @@ typedef struct {
     struct cublasLtMatrixLayout at_a, at_b, at_d;
     const float *a, *b;
     float *d;
+    uint64_t part;
 } Product;
 
 static double at(const float *x, const struct cublasLtMatrixLayout *l, cublasOperation_t t,
@@ -214,8 +221,10 @@ static void multiply(void *arg) {
     for (uint64_t j = 0; j < p->at_d.cols; j++)
         for (uint64_t i = 0; i < p->at_d.rows; i++) {
             double sum = 0;
-            for (uint64_t l = 0; l < k; l++)
+            for (uint64_t l = 0; l < k; l++) {
                 sum += at(p->a, &p->at_a, p->op.ta, i, l) * at(p->b, &p->at_b, p->op.tb, l, j);
+                if ((l + 1) % p->part == 0) sum = (float)sum;
+            }
             if (!sums && p->op.end & CUBLASLT_EPILOGUE_BIAS) sum += ((const float *)p->op.side)[i];
             if (!sums && p->op.end & CUBLASLT_EPILOGUE_RELU && !(sum > 0)) sum = 0;
             p->d[i + j * (uint64_t)p->at_d.ld] = (float)sum;
@@ -248,7 +257,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t op, const
         return CUBLAS_STATUS_INVALID_VALUE;
     Product *p = malloc(sizeof *p);
     if (!p) return CUBLAS_STATUS_ALLOC_FAILED;
-    *p = (Product){.op = *op, .at_a = *at_a, .at_b = *at_b, .at_d = *at_d, .a = a, .b = b, .d = d};
+    *p = (Product){.op = *op,
+                   .at_a = *at_a,
+                   .at_b = *at_b,
+                   .at_d = *at_d,
+                   .a = a,
+                   .b = b,
+                   .d = d,
+                   .part = x.part};
     cudasim_count()->ends += op->end != CUBLASLT_EPILOGUE_DEFAULT;
     cudasim_library_call(s, multiply, free, p);
     return CUBLAS_STATUS_SUCCESS;

@@ -74,7 +74,7 @@ def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=2, steps
     gathers: columns are gathered in front of it.  Returns the losses of the batches' own sizes; want: those of an earlier
     call, which no order changes."""
     want = want or list(losses_of_epochs(trainer(sim, data, threads=2, buckets=0, **options), epochs))
-    u = trainer(sim, data, threads=2, buckets=1, **options)
+    u = trainer(sim, data, threads=2, **options)  # as is the default
     for a, b in zip(want, losses_of_epochs(u, epochs)):
         assert a == a and abs(a - b) <= near * max(1, abs(a)), (a, b)
     for _ in range(12):  # a batch of a bucket that did not come up yet is recorded

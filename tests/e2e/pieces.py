@@ -81,13 +81,14 @@ train M {
 """
 
 
-def molecules(path, graphs=600):
+def molecules(path, graphs=600, giant=-1):
+    """giant: the number of one that is larger than all others together can be in a batch."""
     r = random.Random(2)
     os.mkdir(path)
     y = [r.randrange(3) for _ in range(graphs)]
     atoms, rings = [0], [0]
-    for _ in range(graphs):
-        atoms.append(atoms[-1] + int(3 + 5 * r.paretovariate(3)))
+    for g in range(graphs):
+        atoms.append(atoms[-1] + int(3 + 5 * r.paretovariate(3)) + 400 * (g == giant))
         rings.append(rings[-1] + r.randrange(4))
     n, m = atoms[-1], rings[-1]
     of = [g for g in range(graphs) for _ in range(atoms[g], atoms[g + 1])]

@@ -82,7 +82,7 @@ def cora(s, kinds, names=CORA):
             continue
         curve(s, name + BY[kind], program, data, "cora/" + name, EPOCHS["cora"], AGREES, "--maps", "check")
         if name == SAMPLED and kind == "models":
-            curve(s, name + ", batches of rounded sizes", program, data, "cora/" + name, EPOCHS["cora"], AGREES, "--shapes=buckets")
+            curve(s, name + ", batches of their own sizes", program, data, "cora/" + name, EPOCHS["cora"], AGREES, "--shapes=dynamic")
             curve(s, name + ", batches that the device draws", program, data, "cora/" + name, EPOCHS["cora"], AGREES, "--sampler=check")
 
 

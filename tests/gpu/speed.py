@@ -16,8 +16,8 @@ STEPS, PROFILED, EPOCHS = 200, 20, 6  # SIM: of the simulator
 SIM_STEPS, SIM_PROFILED, SIM_EPOCHS = 3, 2, 2
 PRECISIONS = (("f32", []), ("tf32", ["--tf32"]))
 # Who draws a batch's neighbours, and whether its sizes are rounded so that a step is one launch.
-BATCHES = (("gnnc", []), ("gnnc sampler", ["--sampler=device"]), ("gnnc buckets", ["--shapes=buckets"]),
-           ("gnnc sampler buckets", ["--sampler=device", "--shapes=buckets"]))
+BATCHES = (("gnnc", []), ("gnnc sampler", ["--sampler=device"]), ("gnnc dynamic", ["--shapes=dynamic"]),
+           ("gnnc sampler dynamic", ["--sampler=device", "--shapes=dynamic"]))
 GOOD = 0.7  # of the machine's limit
 
 
@@ -201,7 +201,7 @@ def epochs(s, graph, program, data, system, more):
 
 
 def batches(s, graph, ways=BATCHES):
-    """The device's sampler beside the host's, dynamic sizes beside buckets: steps, and epochs with what comes between them."""
+    """The device's sampler beside the host's, dynamic sizes beside rounded ones: steps, and epochs with what comes between them."""
     data, kind = s.graph(graph), s.graphs[graph][4]
     program = s.programs([kind], (SAMPLED,)).get(f"{kind}/{SAMPLED}") if data else None
     for system, more in ways if program else ():
