@@ -109,8 +109,8 @@ static bool is_rounded(const RtBatchStep *s, const RtExec *x) {
 
 /* ---- the step -------- */
 /* Makes x the owner's own for a step, with room for it and for all that it may be rounded to: its
- * temporaries lie in the arena. */
-static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
+ * temporaries lie in the arena.  *to gets that room. */
+static gnnc_status place(RtBatchStep *s, RtExec *x, bool first, RtBatchRoom *to) {
     x->rt = s->x->rt;
     x->profile = s->x->profile;
     x->threads = s->x->threads;
@@ -119,6 +119,10 @@ static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
     if (rounded) room.n = s->limit;
     gnnc_status st = rt_batch_step_reserve(s, &room, first && !rounded);
     if (st != GNNC_OK) return st;
+    *to = (RtBatchRoom){.offset = s->offset,
+                        .arena_bytes = s->arena.n_bytes,
+                        .most = s->most,
+                        .limit = rounded ? s->limit : NULL};
     for (int i = 0; i < x->program->n_bufs; i++)
         if (rt_memory_is_temp(x->program, i) && x->program->bufs[i].phase == s->phase)
             x->buf[i] = (char *)s->arena.p + s->offset[i];
@@ -128,11 +132,8 @@ static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
 gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const RtDeviceGather *taken,
                                  bool first) {
     gnnc_status st;
-    TRY(st, place(s, x, first));
-    const RtBatchRoom room = {.offset = s->offset,
-                              .arena_bytes = s->arena.n_bytes,
-                              .most = s->most,
-                              .limit = is_rounded(s, x) ? s->limit : NULL};
+    RtBatchRoom room;
+    TRY(st, place(s, x, first, &room));
     TRY(st, rt_device_batch(x, s->phase, &room, taken));
     st = rt_phase_run(x, &x->program->phases[s->phase]);
 out:

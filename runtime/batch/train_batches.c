@@ -457,8 +457,9 @@ static void order_seeds(RtBatches *b, uint64_t seed, uint64_t epoch) {
 }
 
 /* Draws some batches of no epoch, whose sizes tell a device which ones to round up to.  They follow
- * from the data and how batches are drawn, not from the run's seed, nor from what was trained: each
- * run, resumed or not, and each process rounds a batch alike.  Nobody reads what they bind. */
+ * from the data and how batches are drawn (of clusters, from the seed that cuts them), not from
+ * what was trained: each run, resumed or not, and each process rounds a batch alike.  Nobody reads
+ * what they bind. */
 static gnnc_status limit_sizes(gnnc_trainer *t, RtBatches *b) {
     enum { SOME = 8, SEED = 0 };
     const rt_program *p = t->program;
@@ -467,12 +468,14 @@ static gnnc_status limit_sizes(gnnc_trainer *t, RtBatches *b) {
     int64_t *most = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
     if (!most) return nomem(t);
     order_seeds(b, SEED, UINT64_MAX);
-    for (int64_t i = 0, n, from; i < b->n_batches && i < SOME; i++) {
+    const int64_t some = b->n_batches < SOME ? b->n_batches : SOME;
+    for (int64_t k = 0, n; k < some; k++) {
+        const int64_t i = k * b->n_batches / some; /* of seeds by part the parts' own places */
         RtSampleAt at = {SEED, UINT64_MAX, (uint64_t)i};
-        from = seeds_of(b, i, &n);
+        int64_t from = seeds_of(b, i, &n);
         TRY(st, fill(t, 0, &at, b->order + from, n, 0, &t->rt.err));
-        for (int k = 0; k < p->n_syms; k++)
-            if (b->slot[0].x.n[k] > most[k]) most[k] = b->slot[0].x.n[k];
+        for (int s = 0; s < p->n_syms; s++)
+            if (b->slot[0].x.n[s] > most[s]) most[s] = b->slot[0].x.n[s];
     }
     st = rt_batch_step_limit(&b->step, most);
 out:

@@ -230,14 +230,12 @@ typedef struct RtDeviceBatch {
     int slot; /* of lane[] and bucket[]: the batch that is being made */
     void *arena;
     size_t arena_bytes;
-    void *notes; /* RT_NOTE_BYTES each */
-    void *rows;  /* rt_device_rows */
-    /* Steps recorded for rounded sizes, where that is wanted: then bits depend on a batch alone,
-     * not on those before it. */
-    bool wanted;
+    void *notes;                                      /* RT_NOTE_BYTES each */
+    void *rows;                                       /* rt_device_rows */
+    bool wanted;                                      /* steps are recorded, for rounded sizes */
     RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
-    int64_t *most, *n; /* [n_syms] there was room for; of the bucket */
-    void *sizes;       /* the batch's own, on the device, while its step is queued */
+    int64_t *most, *limit, *n; /* [n_syms] there was room for; of the buckets; of the bucket */
+    void *sizes;               /* the batch's own, on the device, while its step is queued */
     /* Columns that are gathered there: the list lies in the lane behind the sizes. */
     size_t list_at, *rows_at; /* [n_bufs] */
     int n_gathers;

@@ -9,7 +9,8 @@
  * what the host wants to know of each step is noted on the device, and read when an epoch ends.
  *
  * Batches differ in size, so their steps are queued kernel by kernel; or, of training, for sizes
- * rounded up to one of a few buckets, parts of a limit that never changes (batch/train_batches.c).
+ * rounded up to one of a few buckets, parts of a limit that follows from the data
+ * (batch/train_batches.c).
  * Then everything lies where it did for the last batch of the bucket, and the step is one recording
  * for each lane.  Kernels find the batch's own sizes in front of what it brings
  * (codegen/plan_passes/plan_buckets.c). */
@@ -31,7 +32,8 @@ static gnnc_status make_tables(RtDevice *d) {
     b->rows_at = RT_NEWN(pool, size_t, d->x->program->n_bufs);
     b->most = RT_NEWN(pool, int64_t, d->x->program->n_syms);
     b->n = RT_NEWN(pool, int64_t, d->x->program->n_syms);
-    bool ok = b->at.buf && b->at.n_bytes && b->rows_at && b->most && b->n;
+    b->limit = RT_NEWN(pool, int64_t, d->x->program->n_syms);
+    bool ok = b->at.buf && b->at.n_bytes && b->rows_at && b->most && b->n && b->limit;
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
@@ -87,14 +89,17 @@ static bool fits_bucket(const RtExec *x, const int64_t *limit, int bucket) {
 /* The smallest bucket that has room for the batch; its sizes are b->n.  A size that is no larger
  * than another one in any batch, as that of the first rows of a space, is no larger in a bucket:
  * limits are made alike, too.  Where there is more room than before, temporaries lie elsewhere than
- * recordings have them. */
+ * recordings have them; and buckets are others where the limit is, as of clusters that are cut by
+ * another seed. */
 static void choose_bucket(RtExec *x, RtDevice *d, const RtBatchRoom *room) {
     RtDeviceBatch *b = &d->batch;
     const rt_program *p = x->program;
     size_t n_bytes = (size_t)p->n_syms * sizeof *b->n;
     int bucket = 0;
-    if (memcmp(b->most, room->most, n_bytes)) rt_device_forget_buckets(d);
+    if (memcmp(b->most, room->most, n_bytes) || memcmp(b->limit, room->limit, n_bytes))
+        rt_device_forget_buckets(d);
     memcpy(b->most, room->most, n_bytes);
+    memcpy(b->limit, room->limit, n_bytes);
     memcpy(b->n, x->n, n_bytes);
     while (bucket < RT_BUCKETS - 1 && !fits_bucket(x, room->limit, bucket)) bucket++;
     for (int i = 0; i < p->n_spaces; i++) {

@@ -239,6 +239,19 @@ def resumed_bits(sim, data):
     os.environ.pop("CUDASIM_LT")
 
 
+def other_clusters(sim, data):
+    """A trainer that has recorded steps goes on with clusters that another seed cuts, whose sizes are rounded otherwise."""
+    t, u = batches.Trainer(sim, data, seed=7), batches.Trainer(sim, data)
+    t.epoch()
+    for _ in range(3):
+        u.epoch()
+    t.save("seven")
+    u.resume("seven")
+    t.epoch()
+    u.epoch()
+    assert u.save("part") == t.save("whole")
+
+
 def one_is_too_large(sim, data):
     """A batch above all that sizes are rounded up to is launched kernel by kernel; the others' recordings stay."""
     want = list(losses_of_epochs(batches.Trainer(sim, data, buckets=0), 3))
@@ -316,6 +329,8 @@ def main():
                 whoever_gathers(sim, data, name == "clusters")
             if name == "graphs":
                 one_is_too_large(sim, "giant")
+            else:
+                other_clusters(sim, data)
             resumed_bits(sim, "giant" if name == "graphs" else data)
 
 
