@@ -87,6 +87,11 @@ static void begin_next_piece(RtDevice *d) {
 /* Launches the next piece, in place of the steps in it. */
 static void launch_piece(RtDevice *d) {
     RtDeviceWalk *w = &d->walk;
+    if (w->at >= w->of->n_pieces) {
+        w->status = rt_fail(&d->x->rt->err, GNNC_E_STATE,
+                            "more exchanges of rows than there were when it was recorded");
+        return;
+    }
     void *recording = w->of->piece[w->at];
     if (recording) w->status = d->ops->replay(d, recording);
     d->x->rt->count.launches += recording && w->status == GNNC_OK;
@@ -193,10 +198,14 @@ static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevic
     d->recording = d->in_streams = false;
     d->stream = d->in_loop = 0;
     if (ran == GNNC_OK) ran = d->walk.status;
+    const RtError why = d->x->rt->err;
     if (d->walk.captures) st = end_piece(d);
     d->walk = (RtDeviceWalk){0};
     count_anew(x, &before);
-    if (ran != GNNC_OK) st = ran;
+    if (ran != GNNC_OK) {
+        st = ran;
+        d->x->rt->err = why; /* the end of a recording fails, too, where a step did */
+    }
     if (st == GNNC_OK) return st;
     rt_device_forget_pieces(d, p); /* what there is of them */
     leave_nothing(x);

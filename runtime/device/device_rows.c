@@ -36,7 +36,7 @@ void rt_device_rows_close(RtDevice *d) {
 gnnc_status rt_device_rows_memory(RtExec *x, size_t n_bytes, void **p) {
     RtDevice *d = x->rt->device;
     *p = NULL;
-    if (d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS)
+    if (rt_device_rows_stay(d))
         return rt_fail(&x->rt->err, GNNC_E_STATE, "no run before it wanted as many rows of others");
     RtDeviceMemory *m = RT_NEW(&x->rt->pool, RtDeviceMemory);
     if (!m) return rt_fail_nomem(&x->rt->err, "rows on the device");
@@ -54,8 +54,7 @@ void rt_device_rows_drop(RtExec *x, void *p) {
     RtDevice *d = x->rt->device;
     RtDeviceMemory **at = &d->rows.memory, *m;
     while (*at && (*at)->p != p) at = &(*at)->next;
-    if (!p || !(m = *at) || d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS)
-        return;
+    if (!p || !(m = *at) || rt_device_rows_stay(d)) return;
     for (int i = 0; i < x->program->n_phases; i++)
         rt_device_forget_pieces(d, &d->phase[i]); /* they hold its address */
     d->rows.n_bytes -= m->n_bytes;

@@ -11,7 +11,13 @@ void rt_device_rows_meet(RtExec *x, bool direct, int64_t patience_s);
 /* Before the device's state is closed. */
 void rt_device_rows_close(RtDevice *d);
 
-/* Memory of the device that lives as long as the device's state, unless it is dropped. */
+/* Steps are being recorded or replayed: memory is neither made nor dropped, as recordings hold its
+ * addresses. */
+static inline bool rt_device_rows_stay(const RtDevice *d) {
+    return d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS;
+}
+/* Memory of the device that lives as long as the device's state, unless it is dropped.  E_STATE:
+ * rt_device_rows_stay(). */
 gnnc_status rt_device_rows_memory(RtExec *x, size_t n_bytes, void **p);
 void rt_device_rows_drop(RtExec *x, void *p);
 /* *there gets a copy of n_bytes that are here. */

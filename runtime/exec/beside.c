@@ -37,6 +37,7 @@ typedef struct {
 struct RtBeside {
     RtBackground *thread; /* NULL: exchanges are waited for, as there is no thread or memory */
     uint8_t **needs;      /* [n_exchanges], each made when it is first needed */
+    bool *waited_for;     /* [n_exchanges] there was no memory for its needs */
     NeedsThere *there;    /* [n_exchanges], by the first of those that go on; NULL: no device */
     Pending now[RT_BESIDE_MOST]; /* RtDist.n_beside go on */
 };
@@ -86,16 +87,19 @@ static size_t most_bytes(const RtDist *o, const RtMessages *m) {
     return out > in ? out : in;
 }
 
-/* What the first exchange that is worth it sets up.  NULL: no memory. */
+/* What the first exchange that is worth it sets up.  NULL: no memory.  That is never tried again:
+ * steps that are recorded have exchanges in one order, which each later run must have, too. */
 static RtBeside *find_beside(RtExec *x) {
     RtDist *o = x->rt->dist;
-    if (o->beside) return o->beside;
+    if (o->beside || o->never_beside) return o->beside;
     RtBeside *b = RT_NEW(o->pool, RtBeside);
+    o->never_beside = !b;
     if (!b) return NULL;
     b->needs = RT_NEWN(o->pool, uint8_t *, x->program->n_exchanges);
-    if (b->needs && x->rt->device)
+    b->waited_for = RT_NEWN(o->pool, bool, x->program->n_exchanges);
+    if (b->needs && b->waited_for && x->rt->device)
         b->there = RT_NEWN(o->pool, NeedsThere, x->program->n_exchanges);
-    else if (b->needs)
+    else if (b->needs && b->waited_for)
         b->thread = rt_background_new(o->pool, o->processes);
     return o->beside = b;
 }
@@ -109,7 +113,8 @@ static const uint8_t *needs_of(RtExec *x, int i, const RtMessages *m) {
         e->n_beside > 0 && goes_on && o->failed == GNNC_OK && most_bytes(o, m) >= WORTH_BYTES;
     RtBeside *b = may ? find_beside(x) : NULL;
     if (!b || (!b->thread && !b->there)) return NULL;
-    if (!b->needs[i]) b->needs[i] = find_needs(x, e);
+    if (!b->needs[i] && !b->waited_for[i]) b->needs[i] = find_needs(x, e);
+    b->waited_for[i] = !b->needs[i];
     return b->needs[i];
 }
 

@@ -169,6 +169,8 @@ void rt_dist_drop(RtExec *x, void *p) {
 char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     RtDist *o = x->rt->dist;
     if (n_bytes <= o->buffer_bytes[which]) return o->buffer[which];
+    if (x->rt->device && rt_device_rows_stay(x->rt->device))
+        return rt_dist_memory(x, n_bytes); /* says that there is none, and the old one stays */
     rt_dist_drop(x, o->buffer[which]);
     o->buffer_bytes[which] = 0;
     o->buffer[which] = rt_dist_memory(x, n_bytes);

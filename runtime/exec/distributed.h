@@ -36,6 +36,7 @@ struct RtDist {
     int n_beside;       /* exchanges that go on beside steps */
     RtBoundary *boundary; /* where rows of other parts are sampled, from the first step on */
     RtBeside *beside;     /* what is computed while rows come (beside.c); NULL: nothing was yet */
+    bool never_beside;    /* there was no memory for that */
 };
 
 typedef struct {
