@@ -1,11 +1,11 @@
 /* Matrix products with a bias, a cut at 0 or the sum of an operand at their end, by cuBLASLt.
  *
  * What cuBLASLt is asked for stands in a plan: descriptors and an algorithm, chosen by its
- * heuristics when a product is first made.  Sizes of mini-batches differ from one to the next;
- * those of the same power of two share a plan.  Its algorithm is checked against the new sizes and
- * chosen anew only if it does not do; or, where a batch's bits must not depend on the ones before
- * it, as trainers that round sizes promise, chosen anew for each other size.  Nothing of that
- * touches the device or waits for it.
+ * heuristics when a product is first made.  Sizes of the same power of two share a plan.  Where
+ * sizes come from data, as those of mini-batches and of parts that processes share, the algorithm
+ * is chosen anew for each other size, so that bits do not depend on which sizes came before.
+ * Elsewhere it is checked against the new sizes, and chosen anew only if it does not do.  Nothing
+ * of that touches the device or waits for it.
  *
  * Where the library is not there, has no algorithm or fails at it, *within stays false and the
  * caller makes the steps themselves.  So it does where an operand's sum would cost the product its
@@ -38,6 +38,7 @@ typedef struct LtPlan {
     LtKey key;
     bool refused;    /* the library fails at it, of whatever sizes */
     bool usable;     /* there is an algorithm for the sizes */
+    bool told;       /* that the library failed at it */
     LtShape a, b, d; /* that it was made or checked for */
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t at_a, at_b, at_d;
@@ -231,6 +232,11 @@ static LtPlan *find(const CudaLt *l, const LtPlan *like) {
     return p;
 }
 
+/* Whether what is chosen for a product may depend on its own sizes alone. */
+static bool is_exact(const RtDevice *d) {
+    return d->x->program->by_parts || d->x->program->sampling.batch;
+}
+
 /* The plan for such a product, made or fitted to its sizes; NULL: none, or no memory. */
 static LtPlan *plan_for(RtDevice *d, const LtPlan *like, const void *side, gnnc_status *st) {
     CudaLt *l = &rt_cuda_of(d)->lt;
@@ -247,7 +253,7 @@ static LtPlan *plan_for(RtDevice *d, const LtPlan *like, const void *side, gnnc_
         l->n_plans++;
         p->refused = !make_plan(l, p, d->tf32);
     }
-    const bool shared = known && !d->batch.wanted;
+    const bool shared = known && !is_exact(d);
     p->refused |= side && !set_op(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &side, sizeof side);
     bool same =
         same_shape(&p->a, &like->a) && same_shape(&p->b, &like->b) && same_shape(&p->d, &like->d);
@@ -278,10 +284,13 @@ gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *
                                            rt_cuda_blas_queue(rt_cuda_of(d))->workspace,
                                            RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
     *within = s == CUBLAS_STATUS_SUCCESS;
-    p->refused = !*within;
-    if (!*within) cudaGetLastError(); /* as in rt_cuda_failed() */
-    if (!*within)
+    if (*within) return GNNC_OK;
+    cudaGetLastError(); /* as in rt_cuda_failed() */
+    p->usable = false;
+    p->refused = !is_exact(d);
+    if (!p->told)
         rt_message(d->x->rt, "products: cublasLtMatmul: %s; its end is made by kernels",
                    rt_cuda_of(d)->blas.p_cublasGetStatusString(s));
+    p->told = true;
     return GNNC_OK;
 }

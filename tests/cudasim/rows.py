@@ -100,8 +100,8 @@ def holds(t):
 
 
 def neighbours():
-    """A ring of nodes, each beside the next: parts have few rows of others."""
-    n, width = 8000, 64
+    """A ring of nodes, each beside the next: parts have few rows of others, and 1999 or 2000 of their own."""
+    n, width = 7998, 64
     r = random.Random(5)
     os.mkdir("ring")
     save("ring/x.npy", "f", "<f4", (n, width), [r.gauss(0, 1) for _ in range(n * width)])
@@ -143,8 +143,10 @@ def own_memory():
     tables = "".join(f"  t{c} = embedding({c.upper()}, F)\n" for c in CATEGORIES)  # their gradients are one launch
     some = some.replace("y: class", cats + "y: class").replace("(g.paper.x", "(g.paper.x" + sums).replace("  conv1 =", tables + "  conv1 =")
     lib = own_rows("some", some)
+    os.environ["CUDASIM_LT"] = "parts"  # products sum in parts that follow from their sizes
     for n in (1, 3):
         same_as_one(lib, data, n, "some edges")
+    os.environ.pop("CUDASIM_LT")
 
 
 def own_rows(name, text):
