@@ -11,6 +11,7 @@
  *   - a loop's body stands before the function that repeats it, and has no outputs.
  */
 #include "ir/ir.h"
+#include "runtime/exec/rng.h"
 
 #include <string.h>
 
@@ -352,6 +353,8 @@ bool module_verify(Ctx *c, Module *m, const char *after) {
     for (int i = 0; i < m->spaces.n; i++) check_space(&v, m->spaces.v[i]);
     for (int i = 0; i < m->maps.n; i++) check_map(&v, m->maps.v[i]);
     for (int i = 0; i < m->vars.n; i++) check_var(&v, m->vars.v[i]);
+    if (m->recipe.sampled_boundary != 0 && !rt_boundary_can_draw(m->recipe.sampled_boundary))
+        broken(&v, (Span){0}, "'sampled_boundary' is not at least 2^-20 and less than 1");
     for (int i = 0; i < m->funcs.n; i++) {
         const char *name = m->funcs.v[i]->name;
         if (strmap_has(&names, name)) broken(&v, m->funcs.v[i]->span, "a second @%s", name);

@@ -2,13 +2,17 @@
  *
  *     %m = gather src(cites) %z                  %f = input "boundary.cites" : f32[cites]
  *     %s = segment sum dst(cites) %m      ->     %g = gather src(cites) %z
- *                                                %m = mul %g, %f
+ *                                                %h = mul %g, %f
+ *                                                %u = eq %f, 0
+ *                                                %m = select %u, 0, %h
  *                                                %s = segment sum dst(cites) %m
  *
  * The runtime gives %f before each step: 1 within a part; else 1 / P where the row of the source
- * was drawn, with probability P, and 0 where it was not (runtime/exec/boundary.c).  So the sums are
- * right on average, as in BNS-GCN (Wan et al. 2022), and processes need not send rows that were
- * not drawn (codegen/plan_passes/plan_exchange.c).
+ * was drawn, with probability P, and 0 where it was not (runtime/exec/boundary.c).  These are
+ * inverse-probability (Horvitz-Thompson) weights, so the sums are right on average, as in BNS-GCN
+ * (Wan et al. 2022), and processes need not send rows that were not drawn
+ * (codegen/plan_passes/plan_exchange.c).  The select makes the bits those of a process that has all
+ * rows, also where one that was not drawn is infinite.
  *
  * It comes before autodiff, so that gradients are those of the sums that were made.  That takes
  * sums to which each neighbour adds a multiple of its own row; all others are refused.  What
@@ -18,7 +22,9 @@
 #include "passes/rewrite.h"
 #include "runtime/exec/rng.h"
 
-/* Whose neighbours' rows a value is linear in, and the terms of what sum. */
+#include <string.h>
+
+/* The pass over @train: which values vary, and which are multiples of rows at edges' sources. */
 typedef struct {
     PassCtx *p;
     Module *m;
@@ -118,14 +124,16 @@ static Op *factor_of(Boundary *s, Space *edges) {
     return s->factor[edges->id];
 }
 
-/* Multiplies what op gathers by the factors of its edges. */
+/* Multiplies what op gathers by the factors of its edges; 0 where the factor is. */
 static void scale(Boundary *s, Op *op) {
     Op *factor = factor_of(s, op->map->from);
     Builder b = b_for(s->m, s->f, op, op);
     Op *rows = b_gather(&b, op->map, op->in[0]);
+    Op *is_undrawn = b_binary(&b, OP_EQ, factor, b_const(&b, factor->type.dt, 0));
     if (factor->type.dt != rows->type.dt) factor = b_cast(&b, factor, rows->type.dt);
-    Op *scaled = b_binary(&b, OP_MUL, rows, factor);
-    rows->hint = scaled->hint = op->hint;
+    Op *product = b_binary(&b, OP_MUL, rows, factor);
+    Op *scaled = b_select(&b, is_undrawn, b_const(&b, rows->type.dt, 0), product);
+    rows->hint = product->hint = scaled->hint = op->hint;
     pass_remark(s->p, op->span, "sample-boundary", "'%s' is of sampled rows at the ends of %s",
                 pass_named(op), op->map->from->name);
     op_replace_uses(s->f, op, scaled);
@@ -133,9 +141,19 @@ static void scale(Boundary *s, Op *op) {
     s->n++;
 }
 
+/* Whether the function has factors already. */
+static bool has_factors(const Func *f) {
+    for (const Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_INPUT &&
+            strncmp(op->name, RT_BOUNDARY_INPUT, strlen(RT_BOUNDARY_INPUT)) == 0)
+            return true;
+    return false;
+}
+
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
-    if (!f || m->recipe.sampled_boundary == 0 || func_output_of(f, OUT_GRAD)) return true;
+    if (!f || m->recipe.sampled_boundary == 0 || func_output_of(f, OUT_GRAD) || has_factors(f))
+        return true;
     func_number(f);
     size_t n = (size_t)f->n_ops + 1;
     Boundary s = {.p = p,

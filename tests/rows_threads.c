@@ -3,7 +3,8 @@
  * while steps are sent.  The first saves what they learned, which is to be the same for any number
  * of them.  For tests/tsan, with a program of --parts, or one whose recipe has `accumulate`.
  *
- *     rows_threads DATA PROCESSES OUT [steps|pulls]     pulls: steps, and features in parts */
+ *     rows_threads DATA PROCESSES OUT [steps|pulls]     pulls: steps, and features in parts
+ *     rows_threads DATA PROCESSES OUT resume FROM       then one epoch more, from a checkpoint */
 #include <gnnc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,9 +28,9 @@ typedef struct {
 typedef struct {
     Wire *wire;
     int rank;
-    const char *data, *out;
-    bool steps; /* they share no rows .. */
-    bool pulls; /* .. and have features in parts */
+    const char *data, *out, *from; /* from: the checkpoint, or NULL */
+    bool steps;                    /* they share no rows .. */
+    bool pulls;                    /* .. and have features in parts */
     gnnc_counters count;
     pthread_t thread;
 } Process;
@@ -78,6 +79,8 @@ static gnnc_status learn(Process *p, gnnc_trainer *t) {
     if (st == GNNC_OK) st = gnnc_trainer_set_processes(t, &is);
     if (st == GNNC_OK) st = gnnc_trainer_load(t, p->data);
     for (int i = 0; i < EPOCHS && st == GNNC_OK; i++) st = gnnc_trainer_epoch(t);
+    if (st == GNNC_OK && p->from) st = gnnc_trainer_resume(t, p->from);
+    if (st == GNNC_OK && p->from) st = gnnc_trainer_epoch(t);
     if (st == GNNC_OK && p->rank == 0) st = gnnc_trainer_save(t, p->out);
     p->count.struct_size = sizeof p->count;
     return st == GNNC_OK ? gnnc_trainer_counters(t, &p->count) : st;
@@ -99,17 +102,18 @@ static void *process(void *arg) {
 int main(int argc, char **argv) {
     bool pulls = argc == 5 && strcmp(argv[4], "pulls") == 0;
     bool steps = pulls || (argc == 5 && strcmp(argv[4], "steps") == 0);
-    Wire wire = {.n = argc == 4 || steps ? atoi(argv[2]) : 0};
+    const char *from = argc == 6 && strcmp(argv[4], "resume") == 0 ? argv[5] : NULL;
+    Wire wire = {.n = argc == 4 || steps || from ? atoi(argv[2]) : 0};
     Process all[MOST];
     if (wire.n < 1 || wire.n > MOST) return 2;
     pthread_barrier_init(&wire.all, NULL, (unsigned)wire.n);
     for (int r = 0; r < wire.n; r++) {
-        all[r] = (Process){&wire, r, argv[1], argv[3], steps, pulls, {0}, 0};
+        all[r] = (Process){&wire, r, argv[1], argv[3], from, steps, pulls, {0}, 0};
         if (pthread_create(&all[r].thread, NULL, process, &all[r])) return 1;
     }
     for (int r = 0; r < wire.n; r++) pthread_join(all[r].thread, NULL);
     for (int r = 0; r < wire.n; r++)
-        if (wire.n > 1 && (!steps || pulls) && all[r].count.beside_bytes == 0) {
+        if (wire.n > 1 && !from && (!steps || pulls) && all[r].count.beside_bytes == 0) {
             fprintf(stderr, "rank %d computed nothing while rows came\n", r);
             return 1;
         }

@@ -557,7 +557,6 @@ static int emit_exchanges(Host *h) {
                       h->p->bufs.v[s->bufs[all_reduce ? 2 : 0]]->name, h->space[s->partition->id],
                       bool_text(s->partials), bool_text(s->folds), bool_text(s->to_first),
                       s->halos.n);
-
             if (s->halos.n)
                 sb_printf(&table, "reach_%d", n);
             else

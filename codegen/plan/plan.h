@@ -109,7 +109,7 @@ enum { PLAN_HALO_DEPTH_MAX = 4 };
 typedef struct {
     Space *from;
     int n_via, via[PLAN_HALO_DEPTH_MAX]; /* ids of buffers: segment bounds, or indices */
-    bool sampled; /* only those that are drawn in a step are needed: others are multiplied by 0 */
+    bool sampled; /* only those that are drawn in a step are needed: of others a select makes 0 */
 } PHalo;
 typedef VEC(PHalo) PHaloList;
 
@@ -381,7 +381,8 @@ const char *plan_beside_paths(Arena *a, const Plan *p, const PPhase *ph, int at,
                               const PStep **reader, PHaloList *paths);
 /* Whether the runtime knows what draws rows of the halo: the sources of own edges, which are drawn
  * themselves; or, backward, what edges from own rows lead to, which comes where such a row was
- * drawn. */
+ * drawn.  Its index arrays are {src idx}; {src ptr, dst idx by src}; {src ptr, src perm, dst idx}.
+ */
 bool plan_is_drawn(const Plan *p, const PHalo *halo);
 /* Whether the halo is in the list. */
 bool plan_has_halo(const PHaloList *all, const PHalo *halo);

@@ -438,6 +438,7 @@ static bool check_exchange(Check *c) {
         return plan_error(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->halos.n; i++)
         if (!check_halo(c, &s->halos.v[i])) return false;
+    if (s->sampled && c->p->device) return plan_error(c, "rows are sampled, and a device computes");
     bool draws =
         s->halos.n && c->phase->func->phase == PHASE_TRAIN && c->p->m->recipe.sampled_boundary != 0;
     for (int i = 0; i < s->halos.n; i++) draws &= plan_is_drawn(c->p, &s->halos.v[i]);
@@ -695,6 +696,14 @@ static bool check_held(Ctx *ctx, const Plan *p) {
     return false;
 }
 
+/* Checks that a plan of sampled boundaries is one whose rows processes share on the CPU. */
+static bool check_sampled_boundary(Ctx *ctx, const Plan *p) {
+    if (p->m->recipe.sampled_boundary == 0 || (p->partitioned && !p->device)) return true;
+    diag_add(ctx, DIAG_E0542, (Span){0}, "'sampled_boundary': %s",
+             p->device ? "a device computes" : "the plan is not 'by_parts'");
+    return false;
+}
+
 /* Checks the plan: each step's buffers fit it and hold what it reads. False after diagnostics. */
 bool plan_verify(Ctx *ctx, const Plan *p) {
     Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p) && plan_verify_fusions(ctx, p)};
@@ -709,5 +718,5 @@ bool plan_verify(Ctx *ctx, const Plan *p) {
         }
         if (c.ok) check_phase(&c);
     }
-    return c.ok && check_held(ctx, p);
+    return c.ok && check_held(ctx, p) && check_sampled_boundary(ctx, p);
 }

@@ -185,16 +185,18 @@ static bool is_edge_of(const LReg *edge, const LReg *row) {
            at->buf->map == end->buf->sorted_by && same_index(at->idx[0], end->idx[0]);
 }
 
-/* Whether the register has the factor of the edge at whose end `row` is (sample_boundary.c), alone
- * or among `depth` factors in a row. */
-static bool has_factor(const AccessWalk *w, const LReg *r, const LReg *row, int depth) {
-    const LStmt *s = uncast(r)->def;
-    if (!s) return false;
-    if (s->kind == L_LET && s->fn == L_FN_OP && s->op == OP_MUL && depth)
-        return has_factor(w, s->arg[0], row, depth - 1) || has_factor(w, s->arg[1], row, depth - 1);
-    if (s->kind != L_LOAD || s->buf->kind != LB_VALUE || s->buf->rank != 1) return false;
-    const PBuf *b = w->p->bufs.v[w->s->bufs[s->buf->id]];
-    return is_boundary(b) && is_edge_of(s->idx[0], row);
+/* Whether the register is true where the factor of the edge at whose end `row` is equals 0: the
+ * row is not drawn (sample_boundary.c). */
+static bool says_undrawn(const AccessWalk *w, const LReg *r, const LReg *row) {
+    const LStmt *s = r->def;
+    if (!s || s->kind != L_LET || s->fn != L_FN_OP || s->op != OP_EQ) return false;
+    const LStmt *zero = uncast(s->arg[1])->def;
+    if (!zero || zero->kind != L_LET || zero->fn != L_FN_CONST || zero->imm != 0) return false;
+    const LStmt *factor = uncast(s->arg[0])->def;
+    if (!factor || factor->kind != L_LOAD) return false;
+    if (factor->buf->kind != LB_VALUE || factor->buf->rank != 1) return false;
+    const PBuf *b = w->p->bufs.v[w->s->bufs[factor->buf->id]];
+    return is_boundary(b) && is_edge_of(factor->idx[0], row);
 }
 
 /* What a value of a row of another process comes to, by register. */
@@ -202,44 +204,25 @@ typedef enum { USE_UNKNOWN, USE_SAMPLED, USE_OTHER } RowUse;
 
 static RowUse use_of(const AccessWalk *w, const LReg *r, const LReg *row, RowUse *known);
 
-/* Whether what statement u makes of its operand r, a value of the row, is 0 where the edge's factor
- * is: it is multiplied by that, at once or later.  A row that is not drawn lies there as zeros, so
- * nothing is infinite on the way. */
-static bool comes_to_factor(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
+/* Whether what statement u makes of its operand r, a value of the row, is left out where the row is
+ * not drawn: a select takes another value there, at once or later. */
+static bool comes_to_select(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
                             RowUse *known) {
-    if (u->kind != L_LET || u->fn != L_FN_OP) return false;
-    switch (u->op) {
-    case OP_MUL:
-        if (has_factor(w, u->arg[u->arg[0] == r], row, 3)) return true;
-        break;
-    case OP_DIV:
-        if (u->arg[1] == r) return false;
-        break;
-    case OP_ADD:
-    case OP_SUB:
-    case OP_NEG:
-    case OP_CAST:
-    case OP_MAX:
-    case OP_MIN:
-    case OP_LT:
-    case OP_LE:
-    case OP_EQ:
-    case OP_SELECT:
-        break;
-    default:
-        return false;
-    }
+    if (u->kind != L_LET) return false;
+    if (u->fn == L_FN_OP && u->op == OP_SELECT && u->arg[0] != r && u->arg[1] != r &&
+        says_undrawn(w, u->arg[0], row))
+        return true;
     return use_of(w, u->dst, row, known) == USE_SAMPLED;
 }
 
 /* Whether all statements of the list that read r are such. */
-static bool all_come_to_factor(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
+static bool all_come_to_select(const AccessWalk *w, const LStmt *u, const LReg *r, const LReg *row,
                                RowUse *known) {
     for (; u; u = u->next) {
         bool reads = false;
         for (int i = 0; loop_operand(u, i); i++) reads |= *loop_operand(u, i) == r;
-        if (reads && !comes_to_factor(w, u, r, row, known)) return false;
-        if (!all_come_to_factor(w, u->body, r, row, known)) return false;
+        if (reads && !comes_to_select(w, u, r, row, known)) return false;
+        if (!all_come_to_select(w, u->body, r, row, known)) return false;
     }
     return true;
 }
@@ -247,16 +230,27 @@ static bool all_come_to_factor(const AccessWalk *w, const LStmt *u, const LReg *
 static RowUse use_of(const AccessWalk *w, const LReg *r, const LReg *row, RowUse *known) {
     if (known[r->id] == USE_UNKNOWN)
         known[r->id] =
-            all_come_to_factor(w, w->s->kernel->body, r, row, known) ? USE_SAMPLED : USE_OTHER;
+            all_come_to_select(w, w->s->kernel->body, r, row, known) ? USE_SAMPLED : USE_OTHER;
     return known[r->id];
+}
+
+/* Whether the buffer is this index array of map m, in storage order. */
+static bool is_part_of(const PBuf *b, const Map *m, LBufKind part) {
+    return b->kind == PB_MAP && b->map == m && b->map_part == part && !b->by;
 }
 
 bool plan_is_drawn(const Plan *p, const PHalo *halo) {
     const PBuf *first = p->bufs.v[halo->via[0]], *last = p->bufs.v[halo->via[halo->n_via - 1]];
-    if (!first->map || !last->map || first->map->kind != MAP_SRC) return false;
-    if (halo->n_via == 1) return halo->from == first->map->from && first->map_part == LB_MAP_IDX;
-    return halo->from == first->map->to && first->map_part == LB_MAP_PTR &&
-           last->map->kind == MAP_DST && last->map->from == first->map->from;
+    const Map *src = first->map, *dst = last->map;
+    if (!src || src->kind != MAP_SRC) return false;
+    if (halo->n_via == 1) return halo->from == src->from && is_part_of(first, src, LB_MAP_IDX);
+    if (halo->from != src->to || !is_part_of(first, src, LB_MAP_PTR)) return false;
+    if (last->kind != PB_MAP || last->map_part != LB_MAP_IDX || !dst || dst->kind != MAP_DST ||
+        dst->from != src->from)
+        return false;
+    return halo->n_via == 2   ? last->by == src
+           : halo->n_via == 3 ? is_part_of(p->bufs.v[halo->via[1]], src, LB_MAP_PERM) && !last->by
+                              : false;
 }
 
 /* Whether only drawn rows of those that s loads are needed. at: which these are. */
@@ -545,9 +539,11 @@ static const char *exchange_text(const Placer *x, const PStep *s, const ReadStep
                              halo_text(x->a, x->p, &s->halos.v[i]));
     const char *text = arena_printf(x->a, "rows of %s that %s of own %s reaches", name, halos,
                                     s->halos.v[0].from->name);
-    return s->sampled ? arena_printf(x->a, "%s, each drawn with %g", text,
-                                     x->p->m->recipe.sampled_boundary)
-                      : text;
+    if (!s->sampled) return text;
+    StrBuf b = sb_new(x->a);
+    sb_printf(&b, "%s, each drawn with ", text);
+    text_real(&b, x->p->m->recipe.sampled_boundary);
+    return b.s;
 }
 
 /* Remarks on an exchange. One of all rows costs the most: it says why the index arrays do not tell
@@ -558,10 +554,11 @@ static void remark_exchange(const Placer *x, const PStep *s) {
                                        s->note);
 }
 
-/* Where all rows that an exchange brings are sampled, so is the exchange; else none are. */
-static void sample_exchange(Arena *a, PStep *s) {
+/* Where all rows that an exchange brings are sampled, so is the exchange; else none are.  may: it
+ * clears rows that are not drawn, so no earlier exchange may have brought rows of the buffer. */
+static void sample_exchange(Arena *a, PStep *s, bool may) {
     PHaloList whole = {0};
-    s->sampled = s->halos.n > 0;
+    s->sampled = may && s->halos.n > 0;
     for (int i = 0; i < s->halos.n; i++) s->sampled &= s->halos.v[i].sampled;
     for (int i = 0; i < s->halos.n && !s->sampled; i++) {
         PHalo halo = s->halos.v[i];
@@ -587,7 +584,7 @@ static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
     for (int i = 0; i < want.halos.n && !want.complete; i++)
         if (!plan_has_halo(&placement->halos, &want.halos.v[i]))
             vec_push(x->a, &s->halos, want.halos.v[i]);
-    sample_exchange(x->a, s);
+    sample_exchange(x->a, s, !placement->halos.n);
     s->note = exchange_text(x, s, of);
     remark_exchange(x, s);
     *placement = want;
@@ -696,15 +693,18 @@ static bool is_loaded(const Plan *p, int buf) {
            p->phases.v[b->phase]->func->phase == PHASE_LOAD;
 }
 
-/* All rows of a buffer that steps of other phases read. */
+/* All rows of a buffer that steps of other phases read.  They come once, so all of them do, also
+ * where a step reads those alone that it has drawn. */
 static Placement wanted_later(const Placer *x, int buf) {
     Placement h = x->placement[buf];
     for (int i = 0; i < x->p->phases.n; i++) {
         if (x->p->phases.v[i] == x->ph) continue;
         for (int k = 0; k < x->phases[i].n; k++)
-            for (int j = 0; j < x->phases[i].step[k].reads.n; j++)
-                if (x->phases[i].step[k].reads.v[j].buf == buf)
-                    add_wanted(x->a, &h, &x->phases[i].step[k].reads.v[j]);
+            for (int j = 0; j < x->phases[i].step[k].reads.n; j++) {
+                RowRead r = x->phases[i].step[k].reads.v[j];
+                r.at.halo.sampled = false;
+                if (r.buf == buf) add_wanted(x->a, &h, &r);
+            }
     }
     return h;
 }
@@ -810,12 +810,43 @@ static PhaseReads *analyze_phases(Arena *a, const Plan *p) {
     return of;
 }
 
+/* Whether the read is of own edges, or of edges out of own rows: the runtime writes no other edge's
+ * factor. */
+static bool reads_own_factors(const Plan *p, const ReadStep *s, const RowRead *r) {
+    const Space *edges = p->bufs.v[r->buf]->type.dim[0];
+    const PHalo *h = &r->at.halo;
+    if (!s->rows || !r->at.is_known || r->at.space != edges) return false;
+    if (!h->n_via) return true;
+    const PBuf *first = p->bufs.v[h->via[0]], *last = p->bufs.v[h->via[h->n_via - 1]];
+    const Map *src = first->map;
+    return h->n_via == 2 && src && src->kind == MAP_SRC && src->from == edges &&
+           is_part_of(first, src, LB_MAP_PTR) && is_part_of(last, src, LB_MAP_PERM);
+}
+
+/* Checks that steps read factors of edges that the process has.  False after a diagnostic. */
+static bool check_factors(const PassCtx *pc, const Plan *p, const PhaseReads *phases) {
+    for (int i = 0; i < p->phases.n; i++)
+        for (int k = 0; k < phases[i].n; k++) {
+            const ReadStep *s = &phases[i].step[k];
+            for (int j = 0; j < s->reads.n; j++) {
+                const RowRead *r = &s->reads.v[j];
+                if (!is_boundary(p->bufs.v[r->buf]) || reads_own_factors(p, s, r)) continue;
+                diag_add(pc->ctx, DIAG_E0305, p->phases.v[i]->steps.v[k]->span,
+                         "a step reads rows of other parts in a way that is not sampled yet "
+                         "(--sampled-boundary)");
+                return false;
+            }
+        }
+    return true;
+}
+
 /* Runs the pass: finds which rows of each step a process computes, and inserts exchanges of the
  * rows of other processes that it reads; in @load first, as other phases read what it leaves. */
 static bool run_place_exchanges(PassCtx *pc, Plan *p) {
     if (!p->partitioned) return true;
     const bool *owner_only = find_owner_only_state(pc->a, p);
     const PhaseReads *phases = analyze_phases(pc->a, p);
+    if (!check_factors(pc, p, phases)) return false;
     Placement *loaded = NEWN(pc->a, Placement, (size_t)p->bufs.n + 1);
     for (int i = 0; i < 2 * p->phases.n; i++) {
         const int at = i % p->phases.n;

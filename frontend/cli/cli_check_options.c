@@ -1,5 +1,5 @@
 /* Options that do not go together, once all of them and the files are there. */
-#include "frontend/cli/cli.h"
+#include "frontend/cli/cli_job.h"
 
 #include <string.h>
 
@@ -67,6 +67,8 @@ static const char *check_kind(const CliOptions *o) {
         return "--bisect compiles programs for its command: nothing is compiled here";
     if (o->mpi && (o->emit == OUT_LIB || o->emit == OUT_PYTHON || o->infer))
         return "--mpi is for programs that train; --parts for libraries";
+    if (o->sampled_boundary && cli_is_plan_file(o->files.v[0]))
+        return "--sampled-boundary is for models: a plan has its probability";
     if (o->sampled_boundary && !o->mpi && !o->parts)
         return "--sampled-boundary is for --mpi and --parts";
     if (o->sampled_boundary && (interprets(o) || o->infer))

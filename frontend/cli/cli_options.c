@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/data/io.h"
+#include "runtime/exec/rng.h"
 
 typedef bool Setter(Arena *a, CliOptions *o, const char *value);
 
@@ -367,12 +368,12 @@ SETTER(set_against) {
     return *value != 0;
 }
 
-/* Sets --sampled-boundary, a probability that is neither 0 nor 1. */
+/* Sets --sampled-boundary, a probability that rows can be drawn with. */
 SETTER(set_sampled_boundary) {
     UNUSED_ARGS;
     char *end;
     o->sampled_boundary = strtod(value, &end);
-    return *value && !*end && o->sampled_boundary > 0 && o->sampled_boundary < 1;
+    return *value && !*end && rt_boundary_can_draw(o->sampled_boundary);
 }
 
 /* Sets --tolerance, a number that is not negative. */
@@ -570,8 +571,8 @@ static const CliOption options[] = {
      "the processes can share the rows of data that gnnc partition wrote (always so with --mpi)",
      set_parts, NULL},
     {"--sampled-boundary", "P",
-     "training reads a row of another part with probability P in each step (0 < P < 1), an "
-     "approximation",
+     "training reads a row of another part with probability P in each step (2^-20 <= P < 1), "
+     "an approximation",
      set_sampled_boundary, NULL},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
     {"-v", NULL, "print each step and command", set_verbose, NULL},

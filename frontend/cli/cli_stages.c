@@ -3,6 +3,7 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/loop_passes/loops.h"
 #include "frontend/cli/cli_job.h"
+#include "ir/text.h"
 #include "passes/threshold.h"
 
 #include <stdlib.h>
@@ -156,7 +157,10 @@ static const char *options_text(Ctx *c, const CliJob *j) {
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (device && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
-    if (o->sampled_boundary) sb_printf(&b, " --sampled-boundary=%g", o->sampled_boundary);
+    if (o->sampled_boundary) {
+        sb_puts(&b, " --sampled-boundary=");
+        text_real(&b, o->sampled_boundary);
+    }
     if (o->grads) sb_puts(&b, " --grads");
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->explain) sb_puts(&b, " --explain");
@@ -190,8 +194,7 @@ bool cli_shares_rows(const CliJob *j, const Module *m) {
  * diagnostic. */
 static bool can_sample_boundary(Ctx *c, const CliJob *j, const Module *m, const char *device) {
     double p = m->recipe.sampled_boundary;
-    const char *why = p == 0              ? NULL
-                      : !(p > 0 && p < 1) ? "a probability is more than 0 and less than 1"
+    const char *why = p == 0 ? NULL
                       : !cli_shares_rows(j, m)
                           ? "it is for programs whose processes share the rows of data in parts"
                       : device ? "it is for the cpu alone (--target=cpu)"

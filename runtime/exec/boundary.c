@@ -14,13 +14,12 @@ typedef struct {
     int64_t n;     /* edges */
     int64_t *edge; /* [n] */
     int32_t *from; /* [n] rows of src */
-} Cut;
+} CutEdges;
 
 struct RtBoundary {
-    int64_t step;
-    RtKey key; /* of this step */
+    RtKey key; /* of the step under way */
     int n;     /* relations */
-    Cut *cut;
+    CutEdges *edges;
 };
 
 /* Is it a buffer of factors of edges? */
@@ -40,7 +39,7 @@ static const int32_t *sources_of(const RtExec *x, int edges) {
 }
 
 /* Finds the edges between parts that lead into or out of own rows; c->edge NULL: counts them. */
-static void list_cut(const RtExec *x, int edges, const int32_t *source, Cut *c) {
+static void list_cut_edges(const RtExec *x, int edges, const int32_t *source, CutEdges *c) {
     const RtDist *o = x->rt->dist;
     RtRange own_parts = rt_dist_parts(o, o->rank), own = rt_dist_rows(x, c->src, o->rank);
     c->n = 0;
@@ -60,8 +59,10 @@ static void list_cut(const RtExec *x, int edges, const int32_t *source, Cut *c) 
     }
 }
 
-/* Finds the cut of the relation whose factors are in buffer b, and sets all factors to 1. */
-static gnnc_status open_cut(RtExec *x, int b, Cut *c) {
+/* Finds the edges between parts of the relation whose factors are in buffer b, and sets factors of
+ * own edges to 1.  Of others this process reads those of edges out of its rows, all of which lie
+ * between parts. */
+static gnnc_status open_cut_edges(RtExec *x, int b, CutEdges *c) {
     RtPool *pool = x->rt->dist->pool;
     int edges = x->program->bufs[b].space;
     const int32_t *source = sources_of(x, edges);
@@ -70,39 +71,39 @@ static gnnc_status open_cut(RtExec *x, int b, Cut *c) {
     if (!source || !bounds[edges] || !bounds[x->program->spaces[edges].src])
         return rt_fail(&x->rt->err, GNNC_E_STATE, "%s: the program has no sources of these edges",
                        x->program->bufs[b].io_name);
-    *c = (Cut){.buf = b, .src = x->program->spaces[edges].src};
-    list_cut(x, edges, source, c);
+    *c = (CutEdges){.buf = b, .src = x->program->spaces[edges].src};
+    list_cut_edges(x, edges, source, c);
     c->edge = RT_NEWN(pool, int64_t, c->n + 1);
     c->from = RT_NEWN(pool, int32_t, c->n + 1);
     if (!c->edge || !c->from) return rt_fail_nomem(&x->rt->err, "edges between parts");
-    list_cut(x, edges, source, c);
-    int64_t n = rt_size(x->program, x->n, edges);
-    for (int64_t i = 0; i < n; i++) factor[i] = 1;
+    list_cut_edges(x, edges, source, c);
+    RtRange own = rt_dist_rows(x, edges, x->rt->dist->rank);
+    for (int64_t i = own.lo; i < own.hi; i++) factor[i] = 1;
     return GNNC_OK;
 }
 
 static gnnc_status open_boundary(RtExec *x) {
     RtDist *o = x->rt->dist;
     RtBoundary *of = RT_NEW(o->pool, RtBoundary);
-    if (of) of->cut = RT_NEWN(o->pool, Cut, x->program->n_bufs + 1);
-    if (!of || !of->cut) return rt_fail_nomem(&x->rt->err, "edges between parts");
+    if (of) of->edges = RT_NEWN(o->pool, CutEdges, x->program->n_bufs + 1);
+    if (!of || !of->edges) return rt_fail_nomem(&x->rt->err, "edges between parts");
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < x->program->n_bufs && st == GNNC_OK; b++)
-        if (has_factors(x->program, &x->program->bufs[b])) st = open_cut(x, b, &of->cut[of->n++]);
+        if (has_factors(x->program, &x->program->bufs[b]))
+            st = open_cut_edges(x, b, &of->edges[of->n++]);
     if (st == GNNC_OK) o->boundary = of;
     return st;
 }
 
-bool rt_boundary_drawn(const RtExec *x, RtCoin coin) {
-    const int32_t *number = x->rt->bound->table[coin.space]->part_rows;
-    uint32_t row = (uint32_t)(number ? number[coin.row] : coin.row);
+bool rt_boundary_drawn(const RtExec *x, RtBoundaryRow r) {
+    const int32_t *number = x->rt->bound->table[r.space]->part_rows;
+    uint32_t row = (uint32_t)(number ? number[r.row] : r.row);
     float p = (float)x->program->recipe.sampled_boundary;
-    return rt_uniform(x->rt->dist->boundary->key, row, (uint32_t)coin.space) < p;
+    return rt_uniform(x->rt->dist->boundary->key, row, (uint32_t)r.space) < p;
 }
 
-int64_t rt_boundary_step(const RtExec *x) {
-    const RtBoundary *of = x->rt->dist->boundary;
-    return of ? of->step : -1;
+RtKey rt_boundary_key(const RtExec *x) {
+    return x->rt->dist->boundary->key;
 }
 
 gnnc_status rt_boundary_begin(RtExec *x, uint64_t seed, int64_t step) {
@@ -112,14 +113,13 @@ gnnc_status rt_boundary_begin(RtExec *x, uint64_t seed, int64_t step) {
     gnnc_status st = o->boundary ? GNNC_OK : open_boundary(x);
     if (st != GNNC_OK) return st;
     RtBoundary *of = o->boundary;
-    of->step = step;
     of->key = rt_stream_key(seed, (uint64_t)step, RT_BOUNDARY_STREAM);
     for (int i = 0; i < of->n; i++) {
-        const Cut *c = &of->cut[i];
+        const CutEdges *c = &of->edges[i];
         float *factor = x->buf[c->buf];
         for (int64_t k = 0; k < c->n; k++)
             factor[c->edge[k]] =
-                rt_boundary_drawn(x, (RtCoin){c->src, c->from[k]}) ? (float)(1 / p) : 0;
+                rt_boundary_drawn(x, (RtBoundaryRow){c->src, c->from[k]}) ? (float)(1 / p) : 0;
     }
     return GNNC_OK;
 }

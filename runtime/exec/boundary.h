@@ -6,19 +6,20 @@
 #define RUNTIME_BOUNDARY_H
 
 #include "exec.h"
+#include "rng.h"
 
 typedef struct RtBoundary RtBoundary;
 
 /* A row that is drawn or not. */
 typedef struct {
     int32_t space, row;
-} RtCoin;
+} RtBoundaryRow;
 
 /* Before training step `step`: the factors of its edges. */
 gnnc_status rt_boundary_begin(RtExec *x, uint64_t seed, int64_t step);
 /* Is the row drawn in this step? */
-bool rt_boundary_drawn(const RtExec *x, RtCoin coin);
-/* The step that it is; -1: none has begun. */
-int64_t rt_boundary_step(const RtExec *x);
+bool rt_boundary_drawn(const RtExec *x, RtBoundaryRow r);
+/* What rows are drawn by in the step under way. */
+RtKey rt_boundary_key(const RtExec *x);
 
 #endif

@@ -119,6 +119,9 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p, bool fast, int64_t 
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "'stale_halos': the program was compiled with --sampled-boundary, and "
                        "receives other rows in each step");
+    if (x->rt->device && x->program->recipe.sampled_boundary != 0)
+        return rt_fail(&x->rt->err, GNNC_E_STATE,
+                       "the program was compiled with --sampled-boundary, which a GPU cannot do");
     if (several && fast && !p->all_reduce)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "'reduce_fast': %d processes share rows without 'all_reduce'", o->n);

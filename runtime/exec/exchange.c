@@ -18,18 +18,20 @@ typedef struct {
     int32_t *row;
 } Lists;
 
-/* By place in such a list: its row goes where one of coins [at[k], at[k + 1]) is drawn. */
+/* By place in such a list: its row goes where one of the rows [at[k], at[k + 1]) is drawn, which
+ * decide that: the row itself, or, backward, those at whose edges it is read. */
 typedef struct {
     int64_t *at;
-    RtCoin *coin;
-} Coins;
+    RtBoundaryRow *by;
+} Deciding;
 
 typedef struct RtHalo {
     Lists to, from; /* own rows that others read; theirs that are read here */
-    /* Of a sampled exchange: what draws rows of these lists, and those of step `drawn_step`. */
-    Coins to_coins, from_coins;
+    /* Of a sampled exchange: which rows decide, and what was drawn by `drawn_by`. */
+    Deciding to_deciding, from_deciding;
     Lists to_drawn, from_drawn;
-    int64_t drawn_step;
+    bool is_drawn; /* anything was */
+    RtKey drawn_by;
     void *to_there, *from_there; /* their rows on the device, where there is one */
     void *held_there;            /* `from` by the numbers of rows that the device holds */
     int held_version;            /* .. of those */
@@ -119,84 +121,102 @@ typedef struct {
     const rt_exchange_step *e;
     const rt_reach *r;
     const int32_t *place; /* by row: 1 + its place in the list; 0: it is not there */
-    RtCoin *last;         /* by place: its last coin */
-    Coins *to;            /* by place; at[k + 1] counts those of k where there is no `coin`, else
+    RtBoundaryRow *last;  /* by place: the last deciding row */
+    Deciding *to;         /* by place; at[k + 1] counts those of k where there is no `by`, else
                              at[k] is where the next one of k goes */
-} CoinWalk;
+} DecidingWalk;
 
-/* A row at `place` comes where `coin` is drawn.  All that leads there from a row follows each
- * other, so the last coin tells whether this one is there. */
-static void add_coin(CoinWalk *w, int64_t place, RtCoin coin) {
-    RtCoin *last = &w->last[place];
-    if (last->space == coin.space && last->row == coin.row) return;
-    *last = coin;
-    if (w->to->coin)
-        w->to->coin[w->to->at[place]++] = coin;
+/* A row at `place` comes where row `by` is drawn.  The walk comes to equal ones one after the
+ * other, so the last one tells whether this one is there. */
+static void add_deciding(DecidingWalk *w, int64_t place, RtBoundaryRow by) {
+    RtBoundaryRow *last = &w->last[place];
+    if (last->space == by.space && last->row == by.row) return;
+    *last = by;
+    if (w->to->by)
+        w->to->by[w->to->at[place]++] = by;
     else
         w->to->at[place + 1]++;
 }
 
-/* Adds the coins of rows that row i, behind k hops, leads to.  from: that of the own row, where it
- * is this one that is drawn (backward); space -1: it is the row itself. */
-static void add_coins(CoinWalk *w, int k, int64_t i, RtCoin from) {
+/* Adds what decides on rows that row i, behind k hops, leads to.  from: the own row, where it is
+ * this one that is drawn (backward); space -1: it is the row itself. */
+static void follow_deciding(DecidingWalk *w, int k, int64_t i, RtBoundaryRow from) {
     if (k == w->r->n) {
-        RtCoin own = {w->e->space, (int32_t)i};
-        if (w->place[i]) add_coin(w, w->place[i] - 1, from.space < 0 ? own : from);
+        RtBoundaryRow itself = {w->e->space, (int32_t)i};
+        if (w->place[i]) add_deciding(w, w->place[i] - 1, from.space < 0 ? itself : from);
         return;
     }
     const void *hop = w->x->buf[w->r->hop[k]];
     if (w->x->program->bufs[w->r->hop[k]].dt == RT_I64) {
         const int64_t *ptr = hop;
-        for (int64_t j = ptr[i]; j < ptr[i + 1]; j++) add_coins(w, k + 1, j, from);
+        for (int64_t j = ptr[i]; j < ptr[i + 1]; j++) follow_deciding(w, k + 1, j, from);
     } else if (((const int32_t *)hop)[i] >= 0) {
-        add_coins(w, k + 1, ((const int32_t *)hop)[i], from);
+        follow_deciding(w, k + 1, ((const int32_t *)hop)[i], from);
     }
 }
 
-/* Walks from all own rows. n: rows of the list. */
-static void walk_coins(CoinWalk *w, int64_t n) {
-    for (int64_t k = 0; k < n; k++) w->last[k] = (RtCoin){-1, -1};
+/* Is it the own row that is drawn, at whose edges the rows are read? */
+static bool is_backward(const DecidingWalk *w, const rt_reach *r) {
+    return w->x->program->bufs[r->hop[0]].dt == RT_I64;
+}
+
+/* Walks from all own rows, of relations from the same rows at once: these decide for all of them.
+ * n: rows of the list. */
+static void walk_deciding(DecidingWalk *w, int64_t n) {
+    const rt_reach *all = w->e->reach;
+    for (int64_t k = 0; k < n; k++) w->last[k] = (RtBoundaryRow){-1, -1};
     for (int i = 0; i < w->e->n; i++) {
-        w->r = &w->e->reach[i];
-        RtRange own = rt_dist_rows(w->x, w->r->from, w->x->rt->dist->rank);
-        bool backward = w->x->program->bufs[w->r->hop[0]].dt == RT_I64;
-        for (int64_t k = own.lo; k < own.hi; k++)
-            add_coins(w, 0, k, backward ? (RtCoin){w->r->from, (int32_t)k} : (RtCoin){-1, -1});
+        RtRange own = rt_dist_rows(w->x, all[i].from, w->x->rt->dist->rank);
+        w->r = &all[i];
+        for (int64_t k = own.lo; k < own.hi && !is_backward(w, w->r); k++)
+            follow_deciding(w, 0, k, (RtBoundaryRow){-1, -1});
+    }
+    for (int i = 0; i < w->e->n; i++) {
+        bool done = !is_backward(w, &all[i]);
+        for (int j = 0; j < i; j++) done |= is_backward(w, &all[j]) && all[j].from == all[i].from;
+        RtRange own = rt_dist_rows(w->x, all[i].from, w->x->rt->dist->rank);
+        for (int64_t k = own.lo; k < own.hi && !done; k++)
+            for (int j = i; j < w->e->n; j++) {
+                w->r = &all[j];
+                if (is_backward(w, w->r) && w->r->from == all[i].from)
+                    follow_deciding(w, 0, k, (RtBoundaryRow){all[i].from, (int32_t)k});
+            }
     }
 }
 
-/* Finds what draws the rows of the list, which this process reads. */
-static gnnc_status find_coins(RtExec *x, const rt_exchange_step *e, const Lists *l, Coins *to) {
+/* Finds what decides on the rows of the list, which this process reads. */
+static gnnc_status find_deciding(RtExec *x, const rt_exchange_step *e, const Lists *l,
+                                 Deciding *to) {
     const RtDist *o = x->rt->dist;
     int64_t n = l->at[o->n];
     int32_t *place = RT_NEWN(o->pool, int32_t, rt_size(x->program, x->n, e->space) + 1);
-    RtCoin *last = RT_NEWN(o->pool, RtCoin, n + 1);
-    CoinWalk w = {.x = x, .e = e, .place = place, .last = last, .to = to};
+    RtBoundaryRow *last = RT_NEWN(o->pool, RtBoundaryRow, n + 1);
+    DecidingWalk w = {.x = x, .e = e, .place = place, .last = last, .to = to};
     to->at = RT_NEWN(o->pool, int64_t, n + 1);
     if (place && last && to->at) {
         for (int64_t k = 0; k < n; k++) place[l->row[k]] = (int32_t)k + 1;
-        walk_coins(&w, n);
+        walk_deciding(&w, n);
         for (int64_t k = 0; k < n; k++) to->at[k + 1] += to->at[k];
-        to->coin = RT_NEWN(o->pool, RtCoin, to->at[n] + 1);
+        to->by = RT_NEWN(o->pool, RtBoundaryRow, to->at[n] + 1);
     }
-    if (to->coin) {
-        walk_coins(&w, n);
+    if (to->by) {
+        walk_deciding(&w, n);
         for (int64_t k = n; k > 0; k--) to->at[k] = to->at[k - 1]; /* each was moved to its end */
         to->at[0] = 0;
     }
     rt_pool_drop(o->pool, place);
     rt_pool_drop(o->pool, last);
-    return to->coin ? GNNC_OK : nomem(x);
+    return to->by ? GNNC_OK : nomem(x);
 }
 
 /* Keeps of a list what is drawn in this step. */
-static void draw(const RtExec *x, const Lists *all, const Coins *c, Lists *drawn) {
+static void draw(const RtExec *x, const Lists *all, const Deciding *c, Lists *drawn) {
     int64_t n = 0;
     for (int r = 0; r < x->rt->dist->n; r++) {
         for (int64_t k = all->at[r]; k < all->at[r + 1]; k++) {
             bool is_drawn = false;
             for (int64_t i = c->at[k]; i < c->at[k + 1] && !is_drawn; i++)
-                is_drawn = rt_boundary_drawn(x, c->coin[i]);
+                is_drawn = rt_boundary_drawn(x, c->by[i]);
             if (is_drawn) drawn->row[n++] = all->row[k];
         }
         drawn->at[r + 1] = n;
@@ -212,13 +232,15 @@ static gnnc_status room_to_draw(RtExec *x, const Lists *all, Lists *drawn) {
 
 /* Draws the rows of a halo for the step under way. */
 static void draw_halo(const RtExec *x, RtHalo *h) {
-    if (h->drawn_step == rt_boundary_step(x)) return;
-    h->drawn_step = rt_boundary_step(x);
-    draw(x, &h->to, &h->to_coins, &h->to_drawn);
-    draw(x, &h->from, &h->from_coins, &h->from_drawn);
+    RtKey key = rt_boundary_key(x);
+    if (h->is_drawn && h->drawn_by.k0 == key.k0 && h->drawn_by.k1 == key.k1) return;
+    h->is_drawn = true;
+    h->drawn_by = key;
+    draw(x, &h->to, &h->to_deciding, &h->to_drawn);
+    draw(x, &h->from, &h->from_deciding, &h->from_drawn);
 }
 
-/* Rows that were not drawn are zeros: what is made of them is multiplied by 0. */
+/* Rows that were not drawn are zeros: a select leaves out what is made of them. */
 static void clear_rows(const RtExec *x, const RtHalo *h, char *buf, size_t row) {
     const Lists *all = &h->from, *drawn = &h->from_drawn;
     int64_t n = x->rt->dist->n, at = 0;
@@ -252,13 +274,13 @@ out:
     return st;
 }
 
-/* Tells each process what draws the rows that this one wants of it: first how many of each, then
- * which. */
-static gnnc_status ask_coins(RtExec *x, RtMessages *m, RtHalo *h) {
+/* Tells each process which rows decide on those that this one wants of it: first how many of each,
+ * then which. */
+static gnnc_status ask_deciding(RtExec *x, RtMessages *m, RtHalo *h) {
     const RtDist *o = x->rt->dist;
     gnnc_status st;
-    const Coins *from = &h->from_coins;
-    Coins *to = &h->to_coins;
+    const Deciding *from = &h->from_deciding;
+    Deciding *to = &h->to_deciding;
     int64_t n_from = h->from.at[o->n], n_to = h->to.at[o->n];
     int64_t *count = RT_NEWN(o->pool, int64_t, n_from + 1);
     to->at = RT_NEWN(o->pool, int64_t, n_to + 1);
@@ -271,14 +293,14 @@ static gnnc_status ask_coins(RtExec *x, RtMessages *m, RtHalo *h) {
                         (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof *to->at);
     TRY(st, rt_dist_exchange_uncounted(x, "rows", m));
     for (int64_t k = 0; k < n_to; k++) to->at[k + 1] += to->at[k];
-    to->coin = RT_NEWN(o->pool, RtCoin, to->at[n_to] + 1);
-    if (!to->coin) st = nomem(x);
+    to->by = RT_NEWN(o->pool, RtBoundaryRow, to->at[n_to] + 1);
+    if (!to->by) st = nomem(x);
     if (st != GNNC_OK) goto out;
     for (int r = 0; r < o->n; r++) {
         int64_t lo = from->at[h->from.at[r]], hi = from->at[h->from.at[r + 1]];
         int64_t at = to->at[h->to.at[r]], end = to->at[h->to.at[r + 1]];
-        rt_messages_put(m, r, from->coin + lo, (size_t)(hi - lo) * sizeof(RtCoin), to->coin + at,
-                        (size_t)(end - at) * sizeof(RtCoin));
+        rt_messages_put(m, r, from->by + lo, (size_t)(hi - lo) * sizeof(RtBoundaryRow), to->by + at,
+                        (size_t)(end - at) * sizeof(RtBoundaryRow));
     }
     st = rt_dist_exchange_uncounted(x, "rows", m);
 out:
@@ -299,9 +321,8 @@ static gnnc_status send_lists(RtExec *x, RtHalo *h) {
 
 /* What a sampled exchange needs beyond its lists. */
 static gnnc_status open_draws(RtExec *x, const rt_exchange_step *e, RtMessages *m, RtHalo *h) {
-    h->drawn_step = -1;
-    gnnc_status st = find_coins(x, e, &h->from, &h->from_coins);
-    if (st == GNNC_OK) st = ask_coins(x, m, h);
+    gnnc_status st = find_deciding(x, e, &h->from, &h->from_deciding);
+    if (st == GNNC_OK) st = ask_deciding(x, m, h);
     if (st == GNNC_OK) st = room_to_draw(x, &h->to, &h->to_drawn);
     if (st == GNNC_OK) st = room_to_draw(x, &h->from, &h->from_drawn);
     return st;
@@ -519,9 +540,9 @@ static gnnc_status expect_rows(RtExec *x, const rt_exchange_step *e, const uint8
     const RtDist *o = x->rt->dist;
     double out = 1 - x->program->recipe.sampled_boundary;
     Lists l = {0};
-    Coins c = {0};
+    Deciding c = {0};
     gnnc_status st = list(x, e, wanted, &l);
-    if (st == GNNC_OK) st = find_coins(x, e, &l, &c);
+    if (st == GNNC_OK) st = find_deciding(x, e, &l, &c);
     for (int r = 0; r < o->n && st == GNNC_OK; r++) {
         of[r] = 0;
         for (int64_t k = l.at[r]; k < l.at[r + 1]; k++)
@@ -530,7 +551,7 @@ static gnnc_status expect_rows(RtExec *x, const rt_exchange_step *e, const uint8
     rt_pool_drop(o->pool, l.at);
     rt_pool_drop(o->pool, l.row);
     rt_pool_drop(o->pool, c.at);
-    rt_pool_drop(o->pool, c.coin);
+    rt_pool_drop(o->pool, c.by);
     return st;
 }
 

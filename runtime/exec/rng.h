@@ -34,6 +34,7 @@
 #ifndef RUNTIME_RNG_H
 #define RUNTIME_RNG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Which rows of other parts training reads, where it samples them (boundary.c): a stream that no
@@ -41,6 +42,11 @@
  * what follows from it as inputs of that name, with the edges' behind it. */
 #define RT_BOUNDARY_STREAM UINT64_MAX
 #define RT_BOUNDARY_INPUT "boundary."
+
+/* Whether rows can be drawn with probability p: rt_uniform() has 24 bits. */
+static inline bool rt_boundary_can_draw(double p) {
+    return p >= 0x1p-20 && p < 1;
+}
 
 typedef struct {
     uint32_t k0, k1;
