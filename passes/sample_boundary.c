@@ -22,8 +22,6 @@
 #include "passes/rewrite.h"
 #include "runtime/exec/rng.h"
 
-#include <string.h>
-
 /* The pass over @train: which values vary, and which are multiples of rows at edges' sources. */
 typedef struct {
     PassCtx *p;
@@ -144,9 +142,7 @@ static void scale(Boundary *s, Op *op) {
 /* Whether the function has factors already. */
 static bool has_factors(const Func *f) {
     for (const Op *op = f->first; op; op = op->next)
-        if (op->kind == OP_INPUT &&
-            strncmp(op->name, RT_BOUNDARY_INPUT, strlen(RT_BOUNDARY_INPUT)) == 0)
-            return true;
+        if (op->kind == OP_INPUT && rt_boundary_is_input(op->name)) return true;
     return false;
 }
 

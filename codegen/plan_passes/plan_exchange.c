@@ -37,8 +37,7 @@ bool plan_is_partitioned_space(const Space *s) {
 /* Whether the buffer has factors of edges, which the runtime draws (sample_boundary.c). */
 static bool is_boundary(const PBuf *b) {
     return b->kind == PB_INPUT && b->dt == DT_F32 && b->type.rank == 1 &&
-           plan_is_partitioned_space(b->type.dim[0]) &&
-           strncmp(b->io_name, RT_BOUNDARY_INPUT, strlen(RT_BOUNDARY_INPUT)) == 0;
+           plan_is_partitioned_space(b->type.dim[0]) && rt_boundary_is_input(b->io_name);
 }
 
 bool plan_map_keeps_owner(const Map *m) {

@@ -114,7 +114,7 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
         if (!describe(&here, i, &g[i])) return GNNC_OK; /* a call for each says so */
         equal = equal && is_like_first(&here, i);
     }
-    const Shapes *s = d->recording ? keep(d, &here) : &here;
+    const Shapes *s = rt_device_records(d) ? keep(d, &here) : &here;
     if (!s) return rt_fail_nomem(&d->x->rt->err, "shapes of products");
     CudaBlas *b = &rt_cuda_of(d)->blas;
     cublasHandle_t handle = rt_cuda_blas_queue(rt_cuda_of(d))->handle;

@@ -326,7 +326,6 @@ struct RtDevice {
     int running;               /* phase, -1 = none */
     RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */
     RtDeviceWalk walk;
-    bool recording;       /* walk.mode is RT_WALK_RECORDS */
     int in_loop;          /* loops that the step under way is in */
     int stream;           /* of what is being recorded; else 0 */
     bool in_streams;      /* what is being recorded is in several */
@@ -359,8 +358,15 @@ gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_dev
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
                                     RtDevicePhase *p);
+/* Is the phase being recorded? */
+static inline bool rt_device_records(const RtDevice *d) {
+    return d->walk.mode == RT_WALK_RECORDS;
+}
 /* A step asks the device for work: is that done, or recorded?  Else a recording has it. */
-bool rt_device_asks(RtDevice *d);
+static inline bool rt_device_asks(RtDevice *d) {
+    d->walk.asks = true;
+    return !d->walk.mute;
+}
 /* A step exchanges something with other processes: is it to do so?  Else it was, or will be. */
 bool rt_device_may_exchange(RtDevice *d);
 /* The phase waits for the host here, so that it cannot be recorded. */

@@ -99,11 +99,6 @@ static void launch_piece(RtDevice *d) {
 }
 
 /* ---- what steps ask -------------------------------------------------------------------------- */
-bool rt_device_asks(RtDevice *d) {
-    d->walk.asks = true;
-    return !d->walk.mute;
-}
-
 bool rt_device_may_exchange(RtDevice *d) {
     RtDeviceWalk *w = &d->walk;
     switch (w->mode) {
@@ -129,7 +124,8 @@ void rt_device_stops(RtDevice *d) {
 
 gnnc_status rt_device_work(RtDevice *d, size_t n_bytes, void **p) {
     gnnc_status st = GNNC_OK;
-    if (n_bytes > d->work_bytes && d->recording) { /* nothing is allocated now: record_warm() */
+    if (n_bytes > d->work_bytes &&
+        rt_device_records(d)) { /* nothing is allocated now: record_warm() */
         d->missing_bytes = n_bytes;
         return rt_fail_nomem(&d->x->rt->err, "work of a recorded call");
     }
@@ -190,12 +186,11 @@ static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevic
     const gnnc_counters before = x->rt->count;
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
-    d->recording = true;
     d->in_streams = in_streams;
     d->status = GNNC_OK;
     d->walk = (RtDeviceWalk){.mode = RT_WALK_RECORDS, .of = p, .captures = true};
     gnnc_status ran = run_steps(d, x, phase);
-    d->recording = d->in_streams = false;
+    d->in_streams = false;
     d->stream = d->in_loop = 0;
     if (ran == GNNC_OK) ran = d->walk.status;
     const RtError why = d->x->rt->err;

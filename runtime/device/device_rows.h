@@ -14,7 +14,7 @@ void rt_device_rows_close(RtDevice *d);
 /* Steps are being recorded or replayed: memory is neither made nor dropped, as recordings hold its
  * addresses. */
 static inline bool rt_device_rows_stay(const RtDevice *d) {
-    return d->walk.mode == RT_WALK_RECORDS || d->walk.mode == RT_WALK_REPLAYS;
+    return rt_device_records(d) || d->walk.mode == RT_WALK_REPLAYS;
 }
 /* Memory of the device that lives as long as the device's state, unless it is dropped.  E_STATE:
  * rt_device_rows_stay(). */

@@ -1,7 +1,5 @@
 #include "boundary.h"
 
-#include <string.h>
-
 #include "distributed.h"
 #include "rng.h"
 #include "runtime/bind/bind.h"
@@ -26,7 +24,7 @@ struct RtBoundary {
 static bool has_factors(const rt_program *p, const rt_buf *b) {
     return b->kind == RT_BUF_INPUT && b->dt == RT_F32 && b->rank == 1 && b->io_name &&
            b->space >= 0 && p->spaces[b->space].kind == RT_SP_EDGE &&
-           !strncmp(b->io_name, RT_BOUNDARY_INPUT, sizeof RT_BOUNDARY_INPUT - 1);
+           rt_boundary_is_input(b->io_name);
 }
 
 /* The rows of the edges' sources by edge, or NULL. */

@@ -70,9 +70,8 @@ bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st) {
 static bool goes_on(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
                     gnnc_status *st) {
     RtDevice *d = x->rt->device;
-    d->walk.asks = true;
-    if (d->walk.mute) return !iteration;
-    if (d->recording) {
+    if (!rt_device_asks(d)) return !iteration;
+    if (rt_device_records(d)) {
         *st = iteration ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
         return *st == GNNC_OK && !iteration;
     }

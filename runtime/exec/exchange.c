@@ -367,7 +367,7 @@ static gnnc_status find_halo(RtExec *x, int i, RtMessages *m, RtHalo **out) {
         if (o->halo[k] && same_rows(&all[i], &all[k])) o->halo[i] = o->halo[k];
     *out = o->halo[i];
     if (*out) return GNNC_OK;
-    if (x->rt->device && x->rt->device->recording)
+    if (x->rt->device && rt_device_records(x->rt->device))
         return rt_fail(&x->rt->err, GNNC_E_STATE, "no run before it has exchanged these rows");
     RtHalo *h = RT_NEW(o->pool, RtHalo);
     gnnc_status st = h ? build_halo(x, &all[i], m, h) : nomem(x);

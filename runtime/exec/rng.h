@@ -36,12 +36,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Which rows of other parts training reads, where it samples them (boundary.c): a stream that no
  * operation has, of a row's number in data that nobody partitioned, and of its type's.  Steps read
  * what follows from it as inputs of that name, with the edges' behind it. */
 #define RT_BOUNDARY_STREAM UINT64_MAX
 #define RT_BOUNDARY_INPUT "boundary."
+
+/* Whether an input of that name has factors of edges. */
+static inline bool rt_boundary_is_input(const char *name) {
+    return strncmp(name, RT_BOUNDARY_INPUT, sizeof RT_BOUNDARY_INPUT - 1) == 0;
+}
 
 /* Whether rows can be drawn with probability p: rt_uniform() has 24 bits. */
 static inline bool rt_boundary_can_draw(double p) {
